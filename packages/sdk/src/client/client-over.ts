@@ -1,0 +1,85 @@
+/** The client over any `Operations`: an orchestrator in this process, or one behind a URL. Nothing is encoded here. */
+import type { AnyWorkflow, Workflow } from "../define/workflow.ts";
+import { instant, milliseconds } from "../model/duration.ts";
+import { checkOptions } from "../model/option.ts";
+import type { ListRequest, Operations, StartRequest } from "../protocol/operations.ts";
+import { maxBatch } from "../protocol/schemas.ts";
+import type { BatchOutcome, BatchStart, Client, Handle, ListFilter, StartOptions } from "./client.ts";
+import { handleOn, outcomeOf, resultWait } from "./handle.ts";
+
+export function clientOver(operations: Operations): Client {
+  function handle<O>(workflow: Workflow<never, O>, id: string): Handle<O>;
+  function handle(id: string): Handle<unknown>;
+  function handle(...args: [AnyWorkflow, string] | [string]): Handle<unknown> {
+    return args.length === 1 ? handleOn(operations, args[0], "") : handleOn(operations, args[1], "", args[0].definition);
+  }
+
+  return Object.freeze<Client>({
+    async start<I, O>(workflow: Workflow<I, O>, input?: unknown, options?: StartOptions) {
+      const { id, runId } = await operations.start(startRequest(workflow, input, options));
+      return handleOn<O>(operations, id, runId, workflow.definition);
+    },
+
+    async execute<I, O>(workflow: Workflow<I, O>, input?: unknown, options?: StartOptions) {
+      const { id, runId, result } = await operations.start({ ...startRequest(workflow, input, options), wait: resultWait });
+      return result === undefined
+        ? handleOn<O>(operations, id, runId, workflow.definition).result()
+        : outcomeOf<O>(result, workflow.definition);
+    },
+
+    async startBatch<I, O>(workflow: Workflow<I, O>, starts: readonly BatchStart<I>[]) {
+      const requests = starts.map(({ input, ...options }) => startRequest(workflow, input, options));
+      const outcomes: BatchOutcome<O>[] = [];
+      for (let first = 0; first < requests.length; first += maxBatch) {
+        for (const item of await operations.startBatch(requests.slice(first, first + maxBatch))) {
+          outcomes.push(item.ok ? { ok: true, handle: handleOn(operations, item.value.id, item.value.runId, workflow.definition) } : item);
+        }
+      }
+      return outcomes;
+    },
+
+    handle,
+
+    async *list(filter = {}) {
+      const request = listRequest(filter);
+      let page = await operations.list(request);
+      for (;;) {
+        yield* page.items;
+        if (page.nextCursor === undefined) return;
+        page = await operations.list({ ...request, cursor: page.nextCursor });
+      }
+    },
+  });
+}
+
+const startOptions = ["id", "idempotencyKey", "version", "startAt", "delay", "attributes", "memo", "correlationId", "onConflict"];
+
+function startRequest(workflow: { readonly name: string }, input: unknown, options: StartOptions | undefined): StartRequest {
+  if (options === undefined) return { workflow: workflow.name, input };
+  checkOptions(options, startOptions, "start");
+  const { startAt, delay, ...rest } = options;
+  return {
+    workflow: workflow.name,
+    input,
+    ...defined(rest),
+    ...(startAt !== undefined && { startAt: instant(startAt, "startAt") }),
+    ...(delay !== undefined && { delay: milliseconds(delay, "delay") }),
+  };
+}
+
+function listRequest({ workflow, status, attributes, startedAfter, startedBefore }: ListFilter): ListRequest {
+  return defined({
+    workflow: typeof workflow === "object" ? workflow.name : workflow,
+    statuses: typeof status === "string" ? [status] : status,
+    attributes,
+    startedAfter: startedAfter === undefined ? undefined : new Date(instant(startedAfter, "startedAfter")),
+    startedBefore: startedBefore === undefined ? undefined : new Date(instant(startedBefore, "startedBefore")),
+  });
+}
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** Without the properties that are undefined. */
+function defined<T extends object>(options: T): Defined<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Defined<T>;
+}

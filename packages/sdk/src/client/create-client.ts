@@ -1,0 +1,53 @@
+import { type Duration, milliseconds } from "../model/duration.ts";
+import { WovyrError } from "../model/errors.ts";
+import { checkOptions } from "../model/option.ts";
+import type { Client } from "./client.ts";
+import { clientOver } from "./client-over.ts";
+import { httpOperations } from "./http-operations.ts";
+import { type RetryOptions, retryOf } from "./retry.ts";
+import { Transport } from "./transport.ts";
+
+export type ClientOptions = {
+  /** Where the orchestrator listens, with the prefix that its API is mounted under. */
+  readonly url: string | URL;
+  readonly apiKey?: string | undefined;
+  /** Default: the global one, which keeps connections alive. */
+  readonly fetch?: typeof fetch | undefined;
+  readonly retry?: RetryOptions | undefined;
+  /** How long the server may take to answer one try, on top of what it was asked to wait; default 15 s. */
+  readonly requestTimeout?: Duration | undefined;
+};
+
+const defaultRequestTimeout = 15_000;
+
+/** A client of an orchestrator behind a URL; throws INVALID_OPTION. Nothing is sent before its first call. */
+export function createClient(options: ClientOptions): Client {
+  checkOptions(options, ["url", "apiKey", "fetch", "retry", "requestTimeout"], "createClient");
+  const { url, apiKey, fetch = globalThis.fetch, retry, requestTimeout = defaultRequestTimeout } = options;
+  return clientOver(
+    httpOperations(
+      new Transport({
+        url: baseOf(url),
+        apiKey,
+        fetch: (...args) => fetch(...args),
+        retry: retryOf(retry),
+        requestTimeout: milliseconds(requestTimeout, "requestTimeout"),
+      }),
+    ),
+  );
+}
+
+function baseOf(url: string | URL): string {
+  let base: URL;
+  try {
+    base = new URL(url);
+  } catch (cause) {
+    throw new WovyrError(`url must be an absolute URL such as "http://127.0.0.1:7420", not ${JSON.stringify(String(url))}`, {
+      code: "INVALID_OPTION",
+      cause,
+    });
+  }
+  if (base.protocol !== "http:" && base.protocol !== "https:")
+    throw new WovyrError(`url must begin with http or https, not ${base.protocol}`, { code: "INVALID_OPTION" });
+  return `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
+}

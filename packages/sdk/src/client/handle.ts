@@ -1,0 +1,106 @@
+/**
+ * A handle on an instance.
+ *
+ * 1. It addresses an id. Only `result` is tied to the run that was started, so that an id that is used again later gives no foreign result.
+ * 2. It holds no connection and no state: it may be kept, dropped and made again.
+ */
+import type { WorkflowDefinition } from "../define/workflow-definition.ts";
+import { milliseconds } from "../model/duration.ts";
+import { TimeoutError, WorkflowError } from "../model/errors.ts";
+import { errorOf } from "../model/failure.ts";
+import { checkName } from "../model/name.ts";
+import { failureOfView } from "../protocol/failure-view.ts";
+import type { ClosedResult, HistoryEvent, Operations, ResultResponse } from "../protocol/operations.ts";
+import { isClosed } from "../protocol/status.ts";
+import type { Handle, ResultOptions, StreamEvent } from "./client.ts";
+
+/** What a handle knows of its workflow; a handle made from an id alone knows nothing. */
+export type KnownWorkflow = Pick<WorkflowDefinition, "name" | "errors">;
+
+/** Milliseconds that one call for a result waits; then it is asked again. */
+export const resultWait = 30_000;
+
+export function handleOn<O>(operations: Operations, id: string, runId: string, workflow?: KnownWorkflow): Handle<O> {
+  checkName(id, "the id of an instance");
+  return Object.freeze<Handle<O>>({
+    id,
+    runId,
+
+    async result(options) {
+      const run = runId === "" ? {} : { runId };
+      return outcomeOf<O>(await closedResult(operations, id, run, options), workflow);
+    },
+
+    describe: () => operations.describe(id),
+
+    history: () => historyOf(operations, id),
+
+    stream: (options) => streamOf(operations, id, options?.signal),
+
+    async send(event, ...[payload, options]) {
+      await operations.sendEvent(id, event.name, payload, idempotency(options?.idempotencyKey));
+    },
+
+    async cancel({ mode, reason } = {}) {
+      await operations.cancel(id, { ...(mode !== undefined && { mode }), ...(reason !== undefined && { reason }) });
+    },
+
+    async terminate({ reason } = {}) {
+      await operations.terminate(id, reason === undefined ? {} : { reason });
+    },
+  });
+}
+
+function idempotency(idempotencyKey: string | undefined): { idempotencyKey?: string } {
+  return idempotencyKey === undefined ? {} : { idempotencyKey };
+}
+
+async function closedResult(
+  operations: Operations,
+  id: string,
+  run: { readonly runId?: string },
+  { signal, timeout }: ResultOptions = {},
+): Promise<ClosedResult> {
+  const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : performance.now() + milliseconds(timeout, "timeout");
+  for (;;) {
+    signal?.throwIfAborted();
+    const left = deadline - performance.now();
+    const wait = Math.min(resultWait, Math.max(0, Math.ceil(left)));
+    const result = await operations.result(id, { ...run, wait, ...(signal !== undefined && { signal }) });
+    if (isClosedResult(result)) return result;
+    if (performance.now() >= deadline) throw new TimeoutError(`${id} did not end in time`, "wait");
+  }
+}
+
+function isClosedResult(result: ResultResponse): result is ClosedResult {
+  return isClosed(result.status);
+}
+
+/** The output of a completed run; throws a `WorkflowError` for any other. */
+export function outcomeOf<O>({ id, status, output, failure }: ClosedResult, workflow: KnownWorkflow | undefined): O {
+  if (status === "Completed") return output as O;
+  const name = workflow?.name ?? "";
+  const cause = failure && errorOf(failureOfView(failure), workflow?.errors);
+  const what = name === "" ? `instance ${id}` : `workflow ${name} (${id})`;
+  throw new WorkflowError(`${what} ended as ${status}${cause === undefined ? "" : `: ${cause.message}`}`, {
+    instanceId: id,
+    workflow: name,
+    status: status === "ContinuedAsNew" ? "Failed" : status,
+    ...(cause !== undefined && { cause }),
+  });
+}
+
+async function* historyOf(operations: Operations, id: string): AsyncGenerator<HistoryEvent> {
+  let page = await operations.history(id);
+  for (;;) {
+    yield* page.items;
+    if (page.nextSeq === undefined) return;
+    page = await operations.history(id, { runId: page.runId, fromSeq: page.nextSeq });
+  }
+}
+
+async function* streamOf(operations: Operations, id: string, signal: AbortSignal | undefined): AsyncGenerator<StreamEvent> {
+  for await (const { runId, event } of operations.stream(id, signal === undefined ? {} : { signal })) {
+    yield { ...event, id: `${runId}:${event.seq}`, runId };
+  }
+}

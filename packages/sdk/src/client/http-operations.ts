@@ -1,0 +1,184 @@
+/**
+ * `Operations` over HTTP.
+ *
+ * 1. What cannot be written is refused before anything is sent: a bad name by INVALID_NAME, a bad value by a `PayloadError` that says where.
+ * 2. Every call that changes something carries an idempotency key, its own random one where the caller gave none, and the same one on every try.
+ */
+import { nanoid } from "nanoid";
+import { ApiError } from "../model/errors.ts";
+import { checkName } from "../model/name.ts";
+import { encodePayload } from "../model/payload.ts";
+import { headerNames, idempotencyKeyPattern } from "../protocol/media.ts";
+import type {
+  AttributeValue,
+  BatchItem,
+  ClosedResult,
+  Delivered,
+  HistoryPage,
+  HistoryRequest,
+  InstanceDescription,
+  InstanceSummary,
+  ListRequest,
+  Operations,
+  Page,
+  ResultResponse,
+  StartRequest,
+  StartResponse,
+  StreamItem,
+  WorkflowInfo,
+} from "../protocol/operations.ts";
+import { errorOfProblem } from "../protocol/problem.ts";
+import { type QueryOf, type QueryShape, writeQuery } from "../protocol/query.ts";
+import { pathOf, type Route, routes } from "../protocol/routes.ts";
+import { isClosed } from "../protocol/status.ts";
+import { streamItems } from "./http-stream.ts";
+import type { Exchange, Reply, Transport } from "./transport.ts";
+
+type Names = Readonly<Record<string, string>>;
+type Query<R extends Route> = R extends { readonly query: infer Q extends QueryShape } ? QueryOf<Q> : Readonly<Record<never, never>>;
+type Delivery = { readonly runId?: string; readonly idempotencyKey?: string };
+
+/** `body` is undefined on a route without one. */
+type Sending<R extends Route> = {
+  readonly query?: Query<R>;
+  readonly body?: object;
+  readonly idempotencyKey?: string | undefined;
+} & Pick<Exchange, "wait" | "signal" | "accepted">;
+
+export function httpOperations(transport: Transport): Operations {
+  async function call<R extends Route>(route: R, names: Names, { query, body, idempotencyKey, ...rest }: Sending<R> = {}): Promise<Reply> {
+    return transport.call({
+      ...rest,
+      method: route.method,
+      path: targetOf(route, names, query),
+      ...(body !== undefined && { body: encodePayload(body, { limit: Number.POSITIVE_INFINITY, what: "the request" }) }),
+      ...(route.changes && { idempotencyKey: idempotencyKey === undefined ? nanoid() : checkedKey(idempotencyKey) }),
+    });
+  }
+
+  async function deliver<R extends Route>(
+    route: R,
+    names: Names,
+    body: object,
+    { runId, idempotencyKey }: Delivery = {},
+  ): Promise<Delivered> {
+    const query = (runId === undefined ? {} : { runId }) as Query<R>;
+    return { replayed: isReplayed(await call(route, names, { query, body, idempotencyKey })) };
+  }
+
+  return {
+    async listWorkflows() {
+      const { body } = await call(routes.listWorkflows, {});
+      return (body as { items: readonly WorkflowInfo[] }).items;
+    },
+
+    async getWorkflow(name) {
+      return (await call(routes.getWorkflow, { name })).body as WorkflowInfo;
+    },
+
+    async start({ workflow, wait = 0, idempotencyKey, ...request }) {
+      const waiting = wait > 0 ? { wait, query: { wait } } : {};
+      return startResponse(
+        await call(routes.startInstance, { name: workflow }, { ...waiting, body: startBody(request), idempotencyKey }),
+        wait > 0,
+      );
+    },
+
+    async startBatch(requests) {
+      const [first] = requests;
+      if (first === undefined) return [];
+      const items = requests.map(({ workflow, wait: _, idempotencyKey = nanoid(), ...request }) => {
+        if (workflow !== first.workflow) throw new ApiError("A batch starts instances of one workflow", { code: "INVALID_OPTION" });
+        return { ...startBody(request), idempotencyKey };
+      });
+      const { body } = await call(routes.startBatch, { name: first.workflow }, { body: { items } });
+      return (body as { items: readonly WireItem[] }).items.map(batchItem);
+    },
+
+    async list({ statuses, ...query }: ListRequest) {
+      const { body } = await call(routes.listInstances, {}, { query: { ...query, ...(statuses !== undefined && { status: statuses }) } });
+      return body as Page<InstanceSummary>;
+    },
+
+    async describe(id, query = {}) {
+      return (await call(routes.getInstance, { id }, { query })).body as InstanceDescription;
+    },
+
+    async result(id, { signal, ...query } = {}) {
+      return (await call(routes.getResult, { id }, { query, signal, wait: query.wait })).body as ResultResponse;
+    },
+
+    async history(id, query: HistoryRequest = {}) {
+      return (await call(routes.getHistory, { id }, { query })).body as HistoryPage;
+    },
+
+    stream(id, { runId, after, signal } = {}): AsyncIterable<StreamItem> {
+      const path = targetOf(routes.streamInstance, { id }, runId === undefined ? {} : { runId });
+      return streamItems(transport, path, after, signal);
+    },
+
+    sendEvent: (id, event, payload, options) =>
+      deliver(routes.sendEvent, { id, name: event }, payload === undefined ? {} : { payload }, options),
+
+    cancel: (id, { mode, reason, ...options } = {}) =>
+      deliver(routes.cancelInstance, { id }, { ...(mode !== undefined && { mode }), ...(reason !== undefined && { reason }) }, options),
+
+    terminate: (id, { reason, ...options } = {}) =>
+      deliver(routes.terminateInstance, { id }, reason === undefined ? {} : { reason }, options),
+
+    async health() {
+      return (await call(routes.ready, {}, { accepted: [503] })).body as { ready: boolean; reason?: string };
+    },
+  };
+}
+
+function targetOf<R extends Route>(route: R, names: Names, query: Query<R> | undefined): string {
+  for (const [name, value] of Object.entries(names)) checkName(value, name === "id" ? "the id of an instance" : "the name");
+  return pathOf(route, names) + (query === undefined || route.query === undefined ? "" : writeQuery(route.query, query));
+}
+
+function checkedKey(key: string): string {
+  if (idempotencyKeyPattern.test(key)) return key;
+  throw new ApiError("An idempotency key must be 1 to 255 visible ASCII characters", { code: "INVALID_OPTION" });
+}
+
+function isReplayed(reply: Reply): boolean {
+  return reply.headers.get(headerNames.replayed) === "true";
+}
+
+// ── starting ──
+
+function startBody({ startAt, attributes, input, ...rest }: Omit<StartRequest, "workflow" | "wait" | "idempotencyKey">): object {
+  return {
+    ...rest,
+    ...(input !== undefined && { input }),
+    ...(startAt !== undefined && { startAt: new Date(startAt).toISOString() }),
+    ...(attributes !== undefined && {
+      attributes: Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, shown(value)])),
+    }),
+  };
+}
+
+function shown(value: AttributeValue): unknown {
+  return value instanceof Date ? value.toISOString() : value;
+}
+
+function startResponse(reply: Reply, waited: boolean): StartResponse {
+  const answer = reply.body as ClosedResult;
+  return {
+    id: answer.id,
+    runId: answer.runId,
+    status: answer.status,
+    created: reply.status === 201,
+    replayed: isReplayed(reply),
+    ...(waited && isClosed(answer.status) && { result: answer }),
+  };
+}
+
+type WireItem = ({ readonly ok: true } & StartResponse) | { readonly ok: false; readonly problem: { readonly status: number } };
+
+function batchItem(item: WireItem): BatchItem {
+  if (!item.ok) return { ok: false, error: errorOfProblem(item.problem.status, item.problem) };
+  const { ok: _, ...value } = item;
+  return { ok: true, value };
+}

@@ -1,0 +1,75 @@
+/**
+ * When a call is tried again.
+ *
+ * 1. Only an error that says it may pass (`retryable`) is worth another try; every call is safe to repeat, because what changes something carries an idempotency key that stays the same.
+ * 2. Waits grow exponentially, with full jitter, and are never shorter than what the server asked for.
+ * 3. Tries and the time for all of them are bounded; the caller's signal ends the waiting at once.
+ */
+import { type Duration, milliseconds } from "../model/duration.ts";
+import { ApiError } from "../model/errors.ts";
+import { checkOptions, wholeNumber } from "../model/option.ts";
+
+export type RetryOptions = {
+  /** Default 5; 1 means never again. */
+  readonly maxAttempts?: number | undefined;
+  /** For all tries together; default 30 s. */
+  readonly maxDuration?: Duration | undefined;
+  /** Default 100 ms. */
+  readonly initialDelay?: Duration | undefined;
+  /** Default 5 s. */
+  readonly maxDelay?: Duration | undefined;
+};
+
+export type Retry = {
+  readonly maxAttempts: number;
+  readonly maxDuration: number;
+  readonly initialDelay: number;
+  readonly maxDelay: number;
+};
+
+/** Throws INVALID_OPTION or INVALID_DURATION. */
+export function retryOf(options: RetryOptions = {}): Retry {
+  checkOptions(options, ["maxAttempts", "maxDuration", "initialDelay", "maxDelay"], "retry");
+  return {
+    maxAttempts: wholeNumber(options.maxAttempts ?? 5, 1, "retry.maxAttempts"),
+    maxDuration: milliseconds(options.maxDuration ?? 30_000, "retry.maxDuration"),
+    initialDelay: milliseconds(options.initialDelay ?? 100, "retry.initialDelay"),
+    maxDelay: milliseconds(options.maxDelay ?? 5_000, "retry.maxDelay"),
+  };
+}
+
+/** What `attempt` resolves with, or the error of its last try. */
+export async function retrying<T>(retry: Retry, signal: AbortSignal | undefined, attempt: (tries: number) => Promise<T>): Promise<T> {
+  const deadline = performance.now() + retry.maxDuration;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await attempt(tries);
+    } catch (error) {
+      if (!(error instanceof ApiError && error.retryable) || tries >= retry.maxAttempts) throw error;
+      const delay = delayAfter(retry, tries, error.retryAfter);
+      if (performance.now() + delay > deadline) throw error;
+      await pause(delay, signal);
+    }
+  }
+}
+
+function delayAfter(retry: Retry, tries: number, retryAfter: number | undefined): number {
+  const jittered = Math.random() * Math.min(retry.maxDelay, retry.initialDelay * 2 ** (tries - 1));
+  return retryAfter === undefined ? jittered : retryAfter + Math.min(jittered, retry.initialDelay);
+}
+
+/** Resolves after so many milliseconds; rejects with the signal's reason when it is aborted. */
+export async function pause(delay: number, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, delay);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}

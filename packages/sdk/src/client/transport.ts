@@ -1,0 +1,156 @@
+/**
+ * One exchange with the server.
+ *
+ * 1. Every failure to get an answer is an `ApiError` UNREACHABLE that names the URL and why; every answer that refuses is the `ApiError` it describes.
+ * 2. A try has a time limit of its own; what is left behind by it (timer, listener, connection) is released when it ends.
+ */
+import { ApiError } from "../model/errors.ts";
+import { decodePayload } from "../model/payload.ts";
+import { headerNames, mediaTypes } from "../protocol/media.ts";
+import { errorOfProblem } from "../protocol/problem.ts";
+import { type Retry, retrying } from "./retry.ts";
+
+export type TransportOptions = {
+  /** Without a slash at its end. */
+  readonly url: string;
+  readonly apiKey?: string | undefined;
+  readonly fetch: typeof fetch;
+  readonly retry: Retry;
+  /** Milliseconds that the server may take to answer, on top of what it was asked to wait. */
+  readonly requestTimeout: number;
+};
+
+export type Exchange = {
+  readonly method: string;
+  /** With its query string. */
+  readonly path: string;
+  readonly body?: string | undefined;
+  readonly idempotencyKey?: string | undefined;
+  /** Milliseconds that the server is asked to wait. */
+  readonly wait?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Statuses from 400 on that are answers, not errors. */
+  readonly accepted?: readonly number[];
+};
+
+export type Reply = { readonly status: number; readonly headers: Headers; readonly body: unknown };
+
+export class Transport {
+  readonly #options: TransportOptions;
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+  }
+
+  get retry(): Retry {
+    return this.#options.retry;
+  }
+
+  /** Sends until it is answered or given up; `retry` says how often. */
+  call(exchange: Exchange): Promise<Reply> {
+    const { retry } = this.#options;
+    const patient = exchange.wait === undefined ? retry : { ...retry, maxDuration: retry.maxDuration + exchange.wait };
+    return retrying(patient, exchange.signal, (tries) => this.#once(exchange, tries));
+  }
+
+  /** Opens an event stream, with a single try; the response is a 200 or 204. */
+  async open(path: string, lastEventId: string | undefined, signal: AbortSignal): Promise<Response> {
+    const headers = {
+      ...this.#headers(`${mediaTypes.events}, ${mediaTypes.typed}`),
+      ...(lastEventId !== undefined && { [headerNames.lastEventId]: lastEventId }),
+    };
+    const response = await this.#fetch(path, { method: "GET", headers, signal }, 1, signal);
+    if (response.status >= 400) throw await refusal(response);
+    return response;
+  }
+
+  async #once({ method, path, body, idempotencyKey, wait = 0, signal, accepted }: Exchange, tries: number): Promise<Reply> {
+    signal?.throwIfAborted();
+    const limit = new AbortController();
+    const stop = () => limit.abort(signal?.reason);
+    const timer = setTimeout(() => limit.abort(new Error("no answer in time")), this.#options.requestTimeout + wait);
+    signal?.addEventListener("abort", stop, { once: true });
+    try {
+      const headers = {
+        ...this.#headers(mediaTypes.typed),
+        ...(body !== undefined && { "content-type": mediaTypes.typed }),
+        ...(idempotencyKey !== undefined && { [headerNames.idempotencyKey]: idempotencyKey }),
+      };
+      const init = { method, headers, signal: limit.signal, ...(body !== undefined && { body }) };
+      const response = await this.#fetch(path, init, tries, signal);
+      if (response.status >= 400 && !accepted?.includes(response.status)) throw await refusal(response);
+      return { status: response.status, headers: response.headers, body: await this.#read(response, path, tries, signal) };
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
+    }
+  }
+
+  #headers(accept: string): Record<string, string> {
+    const { apiKey } = this.#options;
+    return { accept, ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }) };
+  }
+
+  async #fetch(path: string, init: RequestInit, tries: number, signal: AbortSignal | undefined): Promise<Response> {
+    const { url, fetch } = this.#options;
+    try {
+      return await fetch(`${url}${path}`, init);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw unreachable(`${url}${path}`, tries, error);
+    }
+  }
+
+  async #read(response: Response, path: string, tries: number, signal: AbortSignal | undefined): Promise<unknown> {
+    const url = `${this.#options.url}${path}`;
+    let text: string;
+    try {
+      text = await response.text();
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw unreachable(url, tries, error);
+    }
+    return answerOf(text, url);
+  }
+}
+
+function answerOf(text: string, url: string): unknown {
+  try {
+    return decodePayload(text);
+  } catch (cause) {
+    throw new ApiError(`${url} did not answer as a Wovyr server does`, { code: "UNREACHABLE", retryable: false, cause });
+  }
+}
+
+async function refusal(response: Response): Promise<ApiError> {
+  const text = await response.text().catch(() => "");
+  return errorOfProblem(response.status, parsed(text), retryAfterOf(response.headers.get(headerNames.retryAfter)));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // something between client and server answered
+  }
+}
+
+/** Milliseconds of a `Retry-After` header: seconds, or a date. */
+function retryAfterOf(header: string | null): number | undefined {
+  if (header === null) return undefined;
+  const delay = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - Date.now();
+  return Number.isFinite(delay) ? Math.max(0, delay) : undefined;
+}
+
+function unreachable(url: string, tries: number, error: unknown): ApiError {
+  const after = tries === 1 ? "" : ` (try ${tries})`;
+  return new ApiError(`${url} cannot be reached${after}: ${reasonOf(error)}`, { code: "UNREACHABLE", cause: error });
+}
+
+/** `fetch` hides why it failed in the cause of its error. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  if (cause instanceof AggregateError && cause.errors.length > 0) return cause.errors.map(reasonOf).join("; ");
+  return cause instanceof Error && cause.message !== "" ? cause.message : error.message;
+}

@@ -1,0 +1,125 @@
+import { ActivityEffect, noOptions } from "../effects/activity.ts";
+import { captureSite } from "../effects/effect.ts";
+import { type ActivityTimeouts, resolveTimeouts } from "../model/activity-timeouts.ts";
+import { type ErrorClass, WovyrError } from "../model/errors.ts";
+import { checkName } from "../model/name.ts";
+import { checkOptions } from "../model/option.ts";
+import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
+import type { ActivityContext } from "./activity-context.ts";
+import type { ActivityDefinition } from "./activity-definition.ts";
+import { checkErrorClasses, functionKind } from "./function-kind.ts";
+import { checkSchema, type MaybeSchema, type OutputOf, type Schema } from "./schema.ts";
+import type { ArgOf, Awaitable, EffectsIn, Given, InOr, Nothing, OutOr, Returns, Schemas } from "./signature.ts";
+
+export type { ActivityDefinition } from "./activity-definition.ts";
+
+/** Called in a workflow, it makes the effect that runs it. */
+export interface Activity<in I, out O> {
+  (input: I): ActivityEffect<O>;
+  /** Its name. */
+  readonly activity: string;
+  readonly definition: ActivityDefinition;
+}
+
+/** An activity without code: for workers elsewhere, or to be implemented later. */
+export interface ActivityContract<in out I, in out O> extends Activity<I, O> {
+  implement(fn: (input: I, ctx: ActivityContext) => Awaitable<O>): Activity<I, O>;
+}
+
+export type ActivityOptions = {
+  readonly retry?: RetryPolicy | undefined;
+  readonly timeout?: ActivityTimeouts | undefined;
+  /** Classes that errors come back as in the workflow, matched by name. */
+  readonly errors?: readonly ErrorClass[] | undefined;
+};
+
+type Run<I, O> = (input: Given<I>, ctx: ActivityContext) => Awaitable<Returns<O>>;
+type Result<O, F> = O extends Schema ? OutputOf<O> : F extends (...args: never[]) => infer R ? Awaited<R> : never;
+type ActivityCheck<F> = F extends (...args: never[]) => infer R
+  ? [EffectsIn<Awaited<R>>] extends [Nothing]
+    ? unknown
+    : { "an activity cannot return an effect": never }
+  : unknown;
+
+interface ActivityMaker {
+  /** Defines an activity: code that may touch the world, runs at least once, and whose result is recorded once. */
+  <F extends Run<undefined, undefined>>(name: string, fn: F & ActivityCheck<F>): Activity<ArgOf<undefined, F>, Result<undefined, F>>;
+  <I extends MaybeSchema = undefined, O extends MaybeSchema = undefined, F extends Run<I, O> = Run<I, O>>(
+    name: string,
+    options: ActivityOptions & Schemas<I, O>,
+    fn: F & ActivityCheck<F>,
+  ): Activity<ArgOf<I, F>, Result<O, F>>;
+  /** Declares an activity without its code. */
+  contract<I extends MaybeSchema = undefined, O extends MaybeSchema = undefined>(
+    name: string,
+    options: ActivityOptions & Schemas<I, O>,
+  ): ActivityContract<InOr<I, void>, OutOr<O, void>>;
+}
+
+type AnyOptions = ActivityOptions & Schemas<MaybeSchema, MaybeSchema>;
+type AnyRun = NonNullable<ActivityDefinition["run"]>;
+
+function define(name: string, ...rest: [fn: unknown] | [options: AnyOptions, fn: unknown]): Activity<unknown, unknown> {
+  const [options, fn] = rest.length === 1 ? [{}, rest[0]] : rest;
+  return callable(definitionOf(name, options, fn));
+}
+
+function contract(name: string, options: AnyOptions = {}): ActivityContract<unknown, unknown> {
+  const definition = definitionOf(name, options);
+  const implement = (fn: unknown) => callable(Object.freeze({ ...definition, run: checkedRun(fn, name) }));
+  return callable(definition, { implement });
+}
+
+export const activity = Object.assign(define, { contract }) as ActivityMaker;
+
+function callable<Extra extends object>(definition: ActivityDefinition, extra?: Extra): Activity<unknown, unknown> & Extra {
+  const call = (input: unknown) => new ActivityEffect(definition, input, noOptions, captureSite(call));
+  Object.defineProperty(call, "name", { value: definition.name });
+  return Object.freeze(Object.assign(call, { activity: definition.name, definition, ...extra })) as unknown as Activity<unknown, unknown> &
+    Extra;
+}
+
+const known = ["input", "output", "retry", "timeout", "errors"];
+
+function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknown]): ActivityDefinition {
+  checkName(name, "the name of an activity");
+  const what = `activity ${name}`;
+  checkOptions(options, known, what);
+  checkSchema(options.input, `the input of ${what}`);
+  checkSchema(options.output, `the output of ${what}`);
+  checkErrorClasses(options.errors, what);
+  resolveRetry(options.retry);
+  resolveTimeouts(options.timeout);
+  return Object.freeze({
+    name,
+    ...(options.input !== undefined && { input: options.input }),
+    ...(options.output !== undefined && { output: options.output }),
+    ...(options.retry !== undefined && {
+      retry: Object.freeze({ ...options.retry }),
+    }),
+    ...(options.timeout !== undefined && {
+      timeout: Object.freeze({ ...options.timeout }),
+    }),
+    ...(options.errors !== undefined && {
+      errors: Object.freeze([...options.errors]),
+    }),
+    ...(fn.length === 1 && { run: checkedRun(fn[0], name) }),
+  });
+}
+
+function checkedRun(fn: unknown, name: string): AnyRun {
+  switch (functionKind(fn)) {
+    case "function":
+    case "async function":
+      return fn as AnyRun;
+    case "function*":
+    case "async function*":
+      throw new WovyrError(`activity ${name} is a generator function: activities yield no effects, write \`async (input, ctx) => …\``, {
+        code: "INVALID_DEFINITION",
+      });
+    case undefined:
+      throw new WovyrError(`activity ${name} has no function: write \`activity("${name}", options?, async (input, ctx) => …)\``, {
+        code: "INVALID_DEFINITION",
+      });
+  }
+}

@@ -1,0 +1,19 @@
+import type { ErrorClass } from "../model/errors.ts";
+import type { EventDef } from "./event.ts";
+import type { Schema } from "./schema.ts";
+import type { WorkflowContext } from "./workflow-context.ts";
+
+/** A workflow as the runtime sees it. */
+export type WorkflowDefinition = {
+  readonly name: string;
+  readonly version: string;
+  readonly input?: Schema;
+  readonly output?: Schema;
+  /** Makes the initial `ctx.variables`. */
+  readonly variables?: () => object;
+  readonly errors?: readonly ErrorClass[];
+  /** Events that it takes, for checking payloads when they arrive. */
+  readonly events?: readonly EventDef<unknown, never>[];
+  /** Absent on a contract that nobody in this process implements. */
+  readonly run?: (input: unknown, ctx: WorkflowContext<object>) => AsyncGenerator<unknown, unknown, unknown>;
+};

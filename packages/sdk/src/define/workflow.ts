@@ -1,0 +1,151 @@
+import type { Flow } from "../effects/effect.ts";
+import { type ErrorClass, WovyrError } from "../model/errors.ts";
+import { checkName } from "../model/name.ts";
+import { checkOptions } from "../model/option.ts";
+import type { EventDef } from "./event.ts";
+import { checkErrorClasses, functionKind } from "./function-kind.ts";
+import { checkSchema, type MaybeSchema, type OutputOf, type Schema } from "./schema.ts";
+import type { ArgOf, EffectsIn, Given, InOr, Nothing, OthersIn, OutOr, Returns, Schemas } from "./signature.ts";
+import type { WorkflowContext } from "./workflow-context.ts";
+import type { WorkflowDefinition } from "./workflow-definition.ts";
+
+export type { WorkflowDefinition } from "./workflow-definition.ts";
+
+declare const takes: unique symbol;
+declare const gives: unique symbol;
+
+export interface Workflow<in I, out O> {
+  readonly name: string;
+  readonly version: string;
+  readonly definition: WorkflowDefinition;
+  readonly [takes]: (input: I) => void;
+  readonly [gives]: O;
+}
+export type AnyWorkflow = Workflow<never, unknown>;
+
+/** A workflow without code: for clients that must not import it, and for workflows that call each other. */
+export interface WorkflowContract<in out I, in out O> extends Workflow<I, O> {
+  implement(run: (input: I, ctx: WorkflowContext<Record<string, unknown>>) => Flow<O>): Workflow<I, O>;
+}
+
+export type WorkflowOptions = {
+  /** Default `"1"`. */
+  readonly version?: string | undefined;
+  /** Classes that errors come back as, matched by name. */
+  readonly errors?: readonly ErrorClass[] | undefined;
+  /** Events that it takes: their payloads are checked when they arrive, whether or not they are awaited yet. */
+  readonly events?: readonly EventDef<unknown, never>[] | undefined;
+};
+
+type Body<I, O, V> = (input: Given<I>, ctx: WorkflowContext<V>) => AsyncGenerator<unknown, Returns<O>, unknown>;
+// biome-ignore lint/suspicious/noExplicitAny: only the result of the generator matters here
+type Returned<O, F> = O extends Schema ? OutputOf<O> : F extends (...args: never[]) => AsyncGenerator<any, infer R, any> ? R : never;
+// biome-ignore lint/suspicious/noExplicitAny: a generator's next-type is contravariant
+type WorkflowCheck<F> = F extends (...args: never[]) => AsyncGenerator<infer Y, infer R, any>
+  ? [OthersIn<Y>] extends [Nothing]
+    ? [EffectsIn<R>] extends [Nothing]
+      ? unknown
+      : { "this workflow returns an effect: write `return yield* …`": never }
+    : { "this workflow yields something that is not an effect": OthersIn<Y> }
+  : unknown;
+
+interface WorkflowMaker {
+  /** Defines a workflow: an async generator function of effects, recorded and replayed. */
+  <F extends Body<undefined, undefined, Record<string, unknown>>>(
+    name: string,
+    run: F & WorkflowCheck<F>,
+  ): Workflow<ArgOf<undefined, F>, Returned<undefined, F>>;
+  <
+    I extends MaybeSchema = undefined,
+    O extends MaybeSchema = undefined,
+    V extends object = Record<string, unknown>,
+    F extends Body<I, O, V> = Body<I, O, V>,
+  >(
+    name: string,
+    options: WorkflowOptions &
+      Schemas<I, O> & {
+        /** Makes the initial `ctx.variables`. */ variables?: () => V;
+      },
+    run: F & WorkflowCheck<F>,
+  ): Workflow<ArgOf<I, F>, Returned<O, F>>;
+  /** Declares a workflow without its code. */
+  contract<I extends MaybeSchema = undefined, O extends MaybeSchema = undefined>(
+    name: string,
+    options: WorkflowOptions & Schemas<I, O>,
+  ): WorkflowContract<InOr<I, void>, OutOr<O, void>>;
+}
+
+type AnyOptions = WorkflowOptions & Schemas<MaybeSchema, MaybeSchema> & { variables?: () => object };
+type AnyRun = NonNullable<WorkflowDefinition["run"]>;
+
+function define(name: string, ...rest: [run: unknown] | [options: AnyOptions, run: unknown]): AnyWorkflow {
+  const [options, run] = rest.length === 1 ? [{}, rest[0]] : rest;
+  return frozen(definitionOf(name, options, run));
+}
+
+function contract(name: string, options: AnyOptions = {}): AnyWorkflow {
+  const definition = definitionOf(name, options);
+  const implement = (run: unknown) => frozen(Object.freeze({ ...definition, run: checkedRun(run, name) }));
+  return frozen(definition, { implement });
+}
+
+export const workflow = Object.assign(define, {
+  contract,
+}) as unknown as WorkflowMaker;
+
+function frozen(definition: WorkflowDefinition, extra?: object): AnyWorkflow {
+  return Object.freeze({
+    name: definition.name,
+    version: definition.version,
+    definition,
+    ...extra,
+  }) as unknown as AnyWorkflow;
+}
+
+const known = ["version", "input", "output", "variables", "errors", "events"];
+
+function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unknown]): WorkflowDefinition {
+  checkName(name, "the name of a workflow");
+  const what = `workflow ${name}`;
+  checkOptions(options, known, what);
+  checkSchema(options.input, `the input of ${what}`);
+  checkSchema(options.output, `the output of ${what}`);
+  checkErrorClasses(options.errors, what);
+  if (options.variables !== undefined && functionKind(options.variables) !== "function") {
+    throw new WovyrError(`the variables of ${what} must be a function that makes them: \`variables: () => ({ … })\``, {
+      code: "INVALID_DEFINITION",
+    });
+  }
+  if (options.events !== undefined && !(Array.isArray(options.events) && options.events.every(isEvent))) {
+    throw new WovyrError(`the events of ${what} must be an array of what \`event(name, schema)\` returned`, { code: "INVALID_DEFINITION" });
+  }
+  return Object.freeze({
+    name,
+    version: options.version === undefined ? "1" : checkName(options.version, `the version of ${what}`),
+    ...(options.input !== undefined && { input: options.input }),
+    ...(options.output !== undefined && { output: options.output }),
+    ...(options.variables !== undefined && { variables: options.variables }),
+    ...(options.errors !== undefined && {
+      errors: Object.freeze([...options.errors]),
+    }),
+    ...(options.events !== undefined && { events: Object.freeze([...options.events]) }),
+    ...(run.length === 1 && { run: checkedRun(run[0], name) }),
+  });
+}
+
+function isEvent(value: unknown): value is EventDef<unknown, never> {
+  return typeof value === "object" && value !== null && "name" in value && typeof value.name === "string";
+}
+
+const instead: Readonly<Record<string, string>> = {
+  "async function": "is an async function: effects are yielded, not awaited",
+  "function*": "is a generator function without `async`",
+  none: "has no function",
+};
+
+function checkedRun(run: unknown, name: string): AnyRun {
+  const kind = functionKind(run) ?? "none";
+  // A plain function may return the generator of another, or be what an older compile target made of an async generator.
+  if (kind === "async function*" || kind === "function") return run as AnyRun;
+  throw new WovyrError(`workflow ${name} ${instead[kind]}; write \`async function* (input, ctx) { … }\``, { code: "INVALID_DEFINITION" });
+}

@@ -1,0 +1,32 @@
+import { type ActivityTimeouts, resolveTimeouts } from "../model/activity-timeouts.ts";
+import { WovyrError } from "../model/errors.ts";
+import { checkName } from "../model/name.ts";
+import { checkOptions } from "../model/option.ts";
+import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
+
+/** What one call of an activity may say beside its input; it goes over what the definition says. */
+export type CallOptions = {
+  readonly retry?: RetryPolicy | undefined;
+  readonly timeout?: ActivityTimeouts | undefined;
+  /** Replaces the positional effect id, so that the call may move within the code. */
+  readonly id?: string | undefined;
+  /** One line for people who look at the run. */
+  readonly summary?: string | undefined;
+};
+
+export const noOptions: CallOptions = Object.freeze({});
+
+const known = ["retry", "timeout", "id", "summary"];
+const longestSummary = 1_000;
+
+/** Checks what can be checked without the definition: throws INVALID_OPTION, INVALID_DURATION or INVALID_NAME. */
+export function checkCallOptions(options: CallOptions, what: string): void {
+  checkOptions(options, known, what);
+  if (options.retry !== undefined) resolveRetry(options.retry);
+  if (options.timeout !== undefined) resolveTimeouts(options.timeout);
+  if (options.id !== undefined) checkName(options.id, `the id of ${what}`);
+  const { summary } = options;
+  if (summary !== undefined && (typeof summary !== "string" || summary.length > longestSummary)) {
+    throw new WovyrError(`the summary of ${what} must be a text of at most ${longestSummary} characters`, { code: "INVALID_OPTION" });
+  }
+}

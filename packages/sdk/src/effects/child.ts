@@ -1,0 +1,50 @@
+import type { Args } from "../define/signature.ts";
+import type { Workflow } from "../define/workflow.ts";
+import type { WorkflowDefinition } from "../define/workflow-definition.ts";
+import { WovyrError } from "../model/errors.ts";
+import type { ParentClosePolicy } from "../model/history.ts";
+import { checkName } from "../model/name.ts";
+import { checkOptions } from "../model/option.ts";
+import { type CallSite, captureSite, Effect } from "./effect.ts";
+
+export type ChildOptions = {
+  readonly id?: string | undefined;
+  /** What becomes of the child when its parent closes first; default `"terminate"`. */
+  readonly onParentClose?: ParentClosePolicy | undefined;
+};
+
+/** Runs another workflow; its result is that workflow's output. Its input is validated when it is yielded. */
+export class ChildEffect<out T> extends Effect<T> {
+  readonly kind = "child";
+  readonly workflow: WorkflowDefinition;
+  readonly input: unknown;
+  readonly id: string | undefined;
+  readonly onParentClose: ParentClosePolicy;
+
+  constructor(workflow: WorkflowDefinition, input: unknown, options: ChildOptions = {}, site: CallSite = captureSite(ChildEffect)) {
+    super(site);
+    this.workflow = workflow;
+    this.input = input;
+    this.id = options.id;
+    this.onParentClose = options.onParentClose ?? "terminate";
+  }
+}
+
+const policies: readonly string[] = ["terminate", "cancel", "abandon"] satisfies ParentClosePolicy[];
+
+/** Runs another workflow and waits for it; throws `WorkflowError` when it does not complete. */
+export function child<I, O>(workflow: Workflow<I, O>, ...args: Args<I, ChildOptions>): ChildEffect<O> {
+  const [input, options = {}] = args;
+  const definition = (workflow as Workflow<I, O> | undefined)?.definition;
+  if (definition === undefined)
+    throw new WovyrError("child takes what `workflow(…)` returned", {
+      code: "INVALID_OPTION",
+    });
+  const what = `child(${definition.name})`;
+  checkOptions(options, ["id", "onParentClose"], what);
+  if (options.id !== undefined) checkName(options.id, `the id of ${what}`);
+  if (options.onParentClose !== undefined && !policies.includes(options.onParentClose)) {
+    throw new WovyrError(`${what}: onParentClose must be one of ${policies.join(", ")}`, { code: "INVALID_OPTION" });
+  }
+  return new ChildEffect<O>(definition, input, options, captureSite(child));
+}

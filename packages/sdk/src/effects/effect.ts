@@ -1,0 +1,98 @@
+/**
+ * What a workflow yields.
+ *
+ * 1. An effect is an immutable description; nothing happens until it is yielded, and it may be yielded more than once.
+ * 2. An effect is never a thenable: an async generator awaits what it yields.
+ * 3. Its async iterator yields the effect itself once and returns what it is resumed with: that is how `yield*` gets its type.
+ */
+
+declare const result: unique symbol;
+
+/** Where an effect was created; read only when a message needs it. */
+export type CallSite = { stack?: string };
+
+export abstract class Effect<out T> {
+  declare readonly [result]: T;
+  abstract readonly kind: string;
+  /** The stack at creation: its top is the line that made the effect. */
+  readonly site: CallSite;
+
+  constructor(site: CallSite = captureSite(new.target)) {
+    this.site = site;
+  }
+
+  // Symbol.asyncIterator and not Symbol.iterator: `const [a] = all(…)` or `for (… of effect)` must not compile without their `yield*`.
+  [Symbol.asyncIterator](): AsyncGenerator<Effect<unknown>, T, unknown> {
+    return new YieldOnce<T>(this);
+  }
+}
+
+const siteDepth = 4;
+
+/** Captures the stack from the caller of `above` on. */
+export function captureSite(above: ((...args: never[]) => unknown) | (abstract new (...args: never[]) => unknown)): CallSite {
+  const site: CallSite = {};
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = siteDepth;
+  Error.captureStackTrace(site, above);
+  Error.stackTraceLimit = limit;
+  return site;
+}
+
+class YieldOnce<T> implements AsyncGenerator<Effect<unknown>, T, unknown> {
+  #effect: Effect<T> | undefined;
+  constructor(effect: Effect<T>) {
+    this.#effect = effect;
+  }
+  // Plain objects instead of promises would do for `yield*`, but the interface asks for promises, and other callers may rely on them.
+  next(value?: unknown): Promise<IteratorResult<Effect<unknown>, T>> {
+    const effect = this.#effect;
+    if (effect === undefined) return Promise.resolve({ done: true, value: value as T });
+    this.#effect = undefined;
+    return Promise.resolve({ done: false, value: effect });
+  }
+  return(value: T | PromiseLike<T>): Promise<IteratorResult<Effect<unknown>, T>> {
+    this.#effect = undefined;
+    return Promise.resolve(value).then((done) => ({ done: true, value: done }));
+  }
+  throw(error: unknown): Promise<IteratorResult<Effect<unknown>, T>> {
+    this.#effect = undefined;
+    return Promise.reject(error);
+  }
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#effect = undefined;
+  }
+}
+
+/** What an `async function*` of effects returns; written out only on recursive functions. */
+export type Flow<T> = AsyncGenerator<Effect<unknown>, T, unknown>;
+
+// biome-ignore lint/suspicious/noExplicitAny: a generator's next-type is contravariant; any generator of effects is a branch.
+type Running<T> = Effect<T> | AsyncGenerator<Effect<unknown>, T, any>;
+
+/** An effect, a generator, or a function that returns one. */
+export type Branch<T = unknown> = Running<T> | (() => Running<T>);
+
+export type ResultOf<B> =
+  B extends Effect<infer T>
+    ? T
+    : // biome-ignore lint/suspicious/noExplicitAny: a generator's next-type is contravariant; only its result matters here.
+      B extends AsyncGenerator<any, infer T, any>
+      ? T
+      : B extends () => infer R
+        ? ResultOf<R>
+        : never;
+
+export type Branches = readonly Branch[] | { readonly [name: string]: Branch };
+export type Results<B> = { -readonly [K in keyof B]: ResultOf<B[K]> };
+export type Winner<B> = B extends readonly unknown[]
+  ? number extends B["length"]
+    ? { winner: number; value: ResultOf<B[number]> }
+    : {
+        [K in keyof B]: K extends `${infer N extends number}` ? { winner: N; value: ResultOf<B[K]> } : never;
+      }[number]
+  : { [K in keyof B & string]: { winner: K; value: ResultOf<B[K]> } }[keyof B & string];
+export type Settled<T> = { status: "fulfilled"; value: T } | { status: "rejected"; reason: Error };

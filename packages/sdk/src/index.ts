@@ -1,0 +1,80 @@
+// Definitions
+
+export { Type } from "@sinclair/typebox";
+export {
+  type Activity,
+  type ActivityContract,
+  type ActivityOptions,
+  activity,
+} from "./define/activity.ts";
+export type { ActivityContext } from "./define/activity-context.ts";
+export { type EventDef, event } from "./define/event.ts";
+export type { Log } from "./define/log.ts";
+export type { InputOf, OutputOf, Schema } from "./define/schema.ts";
+export {
+  type AnyWorkflow,
+  type Workflow,
+  type WorkflowContract,
+  type WorkflowOptions,
+  workflow,
+} from "./define/workflow.ts";
+export type {
+  Attributes,
+  AttributeValue,
+  WorkflowContext,
+} from "./define/workflow-context.ts";
+
+// Effects
+export type { ActivityEffect } from "./effects/activity.ts";
+export { all } from "./effects/all.ts";
+export { any } from "./effects/any.ts";
+export { type AwaitEventOptions, awaitEvent } from "./effects/await-event.ts";
+export type { CallOptions } from "./effects/call-options.ts";
+export { type ChildOptions, child } from "./effects/child.ts";
+export {
+  type Branch,
+  Effect,
+  type Flow,
+  type ResultOf,
+  type Settled,
+  type Winner,
+} from "./effects/effect.ts";
+export {
+  type MapOptions,
+  map,
+  type TolerantMapOptions,
+} from "./effects/map.ts";
+export { race } from "./effects/race.ts";
+export { select } from "./effects/select.ts";
+export { settled } from "./effects/settled.ts";
+export { sideEffect } from "./effects/side-effect.ts";
+export { sleep, sleepUntil } from "./effects/sleep.ts";
+export { spawn } from "./effects/spawn.ts";
+export { step } from "./effects/step.ts";
+export { Task } from "./effects/task.ts";
+export { timeout } from "./effects/timeout.ts";
+
+// Values
+export type { ActivityTimeouts } from "./model/activity-timeouts.ts";
+export { type Duration, duration } from "./model/duration.ts";
+// Errors
+export {
+  ActivityError,
+  ApiError,
+  CancelledError,
+  DeterminismError,
+  type ErrorClass,
+  type ErrorCode,
+  NonRetryableError,
+  PayloadError,
+  RetryAfterError,
+  TimeoutError,
+  type TimeoutKind,
+  ValidationError,
+  type Violation,
+  WorkflowError,
+  type WorkflowOutcome,
+  WovyrError,
+} from "./model/errors.ts";
+export type { PayloadCodec } from "./model/payload.ts";
+export type { RetryPolicy } from "./model/retry-policy.ts";

@@ -1,0 +1,33 @@
+/** The life of one activity effect: which state may follow which. An in-process attempt runs from the moment in which it is recorded. */
+import { InvalidTransition } from "./invalid-transition.ts";
+
+export type ActivityState =
+  | "Created"
+  | "Ready"
+  | "Scheduled"
+  | "Running"
+  | "Retrying"
+  | "Completed"
+  | "Failed"
+  | "TimedOut"
+  | "Cancelled"
+  | "Lost";
+
+export const activityTransitions: Readonly<Record<ActivityState, readonly ActivityState[]>> = {
+  Created: ["Ready", "Cancelled"],
+  Ready: ["Scheduled", "Cancelled"],
+  Scheduled: ["Running", "Cancelled"],
+  Running: ["Completed", "Failed", "TimedOut", "Cancelled", "Lost"],
+  Failed: ["Retrying"],
+  TimedOut: ["Retrying"],
+  Retrying: ["Scheduled", "Cancelled"],
+  Lost: ["Scheduled", "Failed", "Cancelled"],
+  Completed: [],
+  Cancelled: [],
+};
+
+/** Returns `to`; throws `InvalidTransition` when the table does not allow it. */
+export function moveActivity(effect: string, from: ActivityState, to: ActivityState): ActivityState {
+  if (!activityTransitions[from].includes(to)) throw new InvalidTransition(`activity ${effect}`, from, to);
+  return to;
+}

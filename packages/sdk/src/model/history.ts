@@ -1,0 +1,185 @@
+/**
+ * The facts that a run's history stores.
+ *
+ * 1. History is append-only; event numbers (`seq`) are dense from 1 within one run.
+ * 2. One row is one turn: what came in (`Incoming`) and everything it caused (`Command`), in the order in which it happened.
+ * 3. A fact says what happened, never what follows from it: states are derived (`instance-state.ts`, `activity-state.ts`).
+ */
+import type { Failure } from "./failure.ts";
+
+/** A value as text, made by `encodePayload` and opaque to everything but `decodePayload` and a `PayloadCodec`. */
+export type Payload = string;
+
+/** Where an effect stands in its run: `fiberPath/sequence`, for example `3`, `3.0`, `3.1/0`. */
+export type EffectId = string;
+
+export type ParentLink = {
+  readonly tenant: string;
+  readonly id: string;
+  readonly run: string;
+  readonly effect: EffectId;
+};
+
+export type ParentClosePolicy = "terminate" | "cancel" | "abandon";
+export type CancelMode = "graceful" | "immediate";
+
+/** What reaches a run from outside. Each is applied once: `messageId` (message.ts) gives it a stable identity. */
+export type Incoming =
+  | {
+      readonly type: "InstanceStarted";
+      readonly id: string;
+      readonly workflow: string;
+      readonly version: string;
+      readonly input: Payload;
+      /** 32 hexadecimal digits; seeds `ctx.random()` and `ctx.uuid()`. */
+      readonly seed: string;
+      /** Milliseconds since the epoch; the root function is entered then. */
+      readonly startAt?: number;
+      readonly parent?: ParentLink;
+      readonly correlationId?: string;
+      readonly memo?: Payload;
+      readonly attributes?: Payload;
+    }
+  | {
+      readonly type: "ActivityCompleted";
+      readonly effect: EffectId;
+      readonly attempt: number;
+      readonly output: Payload;
+    }
+  | {
+      readonly type: "ActivityFailed";
+      readonly effect: EffectId;
+      readonly attempt: number;
+      readonly failure: Failure;
+      /** Milliseconds since the epoch; absent on the last attempt. */
+      readonly retryAt?: number;
+    }
+  | {
+      readonly type: "AttemptStarted";
+      readonly effect: EffectId;
+      readonly attempt: number;
+    }
+  | {
+      readonly type: "AttemptLost";
+      readonly effect: EffectId;
+      readonly attempt: number;
+      /** A crash counts against the bound on losses; an attempt that a shutdown gave up does not. */
+      readonly cause: "crash" | "shutdown";
+    }
+  | {
+      readonly type: "TimerFired";
+      readonly effect: EffectId;
+      readonly due: number;
+    }
+  | {
+      readonly type: "EventReceived";
+      readonly message: string;
+      readonly name: string;
+      readonly payload: Payload;
+    }
+  | {
+      readonly type: "ChildCompleted";
+      readonly effect: EffectId;
+      readonly output: Payload;
+    }
+  | {
+      readonly type: "ChildFailed";
+      readonly effect: EffectId;
+      readonly status: ClosedStatus;
+      readonly failure: Failure;
+    }
+  | {
+      readonly type: "ChildRejected";
+      readonly effect: EffectId;
+      readonly failure: Failure;
+    }
+  | {
+      readonly type: "CancelRequested";
+      readonly message: string;
+      readonly mode: CancelMode;
+      readonly reason?: string;
+    }
+  | {
+      readonly type: "TerminateRequested";
+      readonly message: string;
+      readonly reason?: string;
+    }
+  | { readonly type: "Parked"; readonly failure: Failure }
+  | { readonly type: "Resumed" };
+
+/** What the workflow's code asked for. Compared with history, one by one, on every replay. */
+export type Command =
+  | {
+      readonly type: "ActivityScheduled";
+      readonly effect: EffectId;
+      readonly name: string;
+      readonly input: Payload;
+      readonly digest: string;
+      readonly summary?: string;
+    }
+  | {
+      readonly type: "TimerStarted";
+      readonly effect: EffectId;
+      readonly purpose: TimerPurpose;
+      readonly due: number;
+    }
+  | {
+      readonly type: "EventAwaited";
+      readonly effect: EffectId;
+      readonly name: string;
+    }
+  | {
+      readonly type: "EventConsumed";
+      readonly effect: EffectId;
+      readonly message: string;
+    }
+  | {
+      readonly type: "ChildStarted";
+      readonly effect: EffectId;
+      readonly workflow: string;
+      readonly version: string;
+      readonly id: string;
+      readonly run: string;
+      readonly input: Payload;
+      readonly digest: string;
+      readonly onParentClose: ParentClosePolicy;
+    }
+  | {
+      readonly type: "SideEffectRecorded";
+      readonly effect: EffectId;
+      readonly value: Payload;
+    }
+  | { readonly type: "EffectCancelled"; readonly effect: EffectId }
+  | { readonly type: "VariablesChanged"; readonly variables: Payload }
+  | { readonly type: "AttributesChanged"; readonly attributes: Payload }
+  | { readonly type: "InstanceCompleted"; readonly output: Payload }
+  | { readonly type: "InstanceFailed"; readonly failure: Failure }
+  | { readonly type: "InstanceCancelled"; readonly failure: Failure }
+  | { readonly type: "InstanceTerminated"; readonly failure: Failure };
+
+export type TimerPurpose = "start" | "sleep" | "timeout" | "cleanup" | "retry";
+
+export type HistoryFact = Incoming | Command;
+
+/** One row of history: everything that one turn recorded. Its events are numbered `seq`, `seq + 1`, … */
+export type Turn = {
+  readonly seq: number;
+  /** Milliseconds since the epoch: the time of every event of the turn, and `ctx.now()` in it. */
+  readonly at: number;
+  /** The node that ran it. */
+  readonly node: string;
+  readonly events: readonly HistoryFact[];
+};
+
+export type ClosedStatus =
+  | "Completed"
+  | "Failed"
+  | "TimedOut"
+  | "Cancelled"
+  | "Terminated"
+  | "ContinuedAsNew"
+  | "Compensated"
+  | "CompensationFailed";
+
+/** Every state that an instance can be shown in. */
+export type Status = "Created" | "Validated" | "Scheduled" | "Running" | "Waiting" | "Paused" | "Parked" | "Compensating" | ClosedStatus;

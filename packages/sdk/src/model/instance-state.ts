@@ -1,0 +1,325 @@
+/**
+ * What a run's history says: its state, what it waits for, what it holds.
+ *
+ * 1. Everything here is a function of the facts; two folds of the same history are equal.
+ * 2. Every transition is in one of the two tables (here and activity-state.ts); any other throws `InvalidTransition`.
+ * 3. Only open effects are kept, so a long history folds into little.
+ */
+import { type ActivityState, moveActivity } from "./activity-state.ts";
+import { digest } from "./digest.ts";
+import type { Failure } from "./failure.ts";
+import type {
+  ClosedStatus,
+  Command,
+  EffectId,
+  HistoryFact,
+  Incoming,
+  ParentClosePolicy,
+  Payload,
+  Status,
+  TimerPurpose,
+  Turn,
+} from "./history.ts";
+import { InvalidTransition } from "./invalid-transition.ts";
+
+const anyEnd = ["Completed", "Failed", "TimedOut", "Cancelled", "Terminated", "ContinuedAsNew"] as const;
+
+export const instanceTransitions: Readonly<Record<Status, readonly Status[]>> = {
+  Created: ["Validated", "Parked"],
+  Validated: ["Scheduled"],
+  Scheduled: ["Running", "Cancelled", "Terminated", "Parked"],
+  Running: ["Waiting", "Paused", "Parked", "Compensating", ...anyEnd],
+  Waiting: ["Running", "Paused", "Parked", "Cancelled", "Terminated", "TimedOut", "Compensating"],
+  Paused: ["Running", "Waiting", "Cancelled", "Terminated"],
+  Parked: ["Created", "Running", "Cancelled", "Terminated"],
+  Compensating: ["Compensated", "CompensationFailed", "Terminated", "Parked"],
+  Completed: [],
+  Failed: [],
+  TimedOut: [],
+  Cancelled: [],
+  Terminated: [],
+  ContinuedAsNew: [],
+  Compensated: [],
+  CompensationFailed: [],
+};
+
+export type OpenActivity = {
+  readonly name: string;
+  readonly input: Payload;
+  /** Milliseconds since the epoch. */
+  readonly scheduledAt: number;
+  state: ActivityState;
+  attempt: number;
+  /** Attempts that ended with their process. */
+  losses: number;
+  retryAt?: number;
+  lastFailure?: Failure;
+};
+
+export type OpenTimer = {
+  readonly purpose: TimerPurpose;
+  readonly due: number;
+};
+export type OpenWait = { readonly name: string };
+export type OpenChild = {
+  readonly workflow: string;
+  readonly id: string;
+  readonly run: string;
+  readonly onParentClose: ParentClosePolicy;
+};
+export type UnreadEvent = { readonly name: string; readonly at: number };
+
+export type Outcome =
+  | { readonly status: "Completed"; readonly output: Payload }
+  | {
+      readonly status: Exclude<ClosedStatus, "Completed">;
+      readonly failure: Failure;
+    };
+
+export type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
+
+export class InstanceState {
+  status: Status = "Created";
+  start: StartFact | undefined;
+  /** Number of events. */
+  tail = 0;
+  /** Time of the last turn, milliseconds since the epoch. */
+  at = 0;
+  startedAt = 0;
+  readonly activities = new Map<EffectId, OpenActivity>();
+  readonly timers = new Map<EffectId, OpenTimer>();
+  readonly waits = new Map<EffectId, OpenWait>();
+  readonly children = new Map<EffectId, OpenChild>();
+  readonly unread = new Map<string, UnreadEvent>();
+  /** Messages that were applied, with a digest of what they said. */
+  readonly messages = new Map<string, string>();
+  variables: Payload | undefined;
+  attributes: Payload | undefined;
+  outcome: Outcome | undefined;
+  parked: Failure | undefined;
+
+  get closed(): boolean {
+    return this.outcome !== undefined;
+  }
+
+  apply(turn: Pick<Turn, "at" | "events">): void {
+    this.beginTurn(turn.at);
+    for (const fact of turn.events) this.fold(fact);
+    this.endTurn();
+  }
+
+  beginTurn(at: number): void {
+    this.at = at;
+  }
+
+  fold(fact: HistoryFact): void {
+    this.#fold(fact);
+    this.tail += 1;
+  }
+
+  endTurn(): void {
+    this.#settle();
+  }
+
+  /** Whether an attempt is open or due, so that the run is to be looked at when its process has died. */
+  get busy(): boolean {
+    for (const activity of this.activities.values()) if (activity.state !== "Retrying") return true;
+    return false;
+  }
+
+  #move(to: Status): void {
+    if (this.status === to) return;
+    if (!instanceTransitions[this.status].includes(to)) throw new InvalidTransition("instance", this.status, to);
+    this.status = to;
+  }
+
+  /** At the end of a turn the run is either working (an attempt is open) or waiting. */
+  #settle(): void {
+    if (this.outcome !== undefined || this.parked !== undefined) return;
+    if (this.status === "Scheduled" || this.status === "Created") return;
+    this.#move(this.activities.size > 0 ? "Running" : "Waiting");
+  }
+
+  #resume(): void {
+    if (this.status === "Waiting") this.#move("Running");
+  }
+
+  #fold(fact: HistoryFact): void {
+    switch (fact.type) {
+      case "InstanceStarted":
+        this.start = fact;
+        this.startedAt = this.at;
+        this.attributes = fact.attributes;
+        this.#move("Validated");
+        this.#move("Scheduled");
+        if (fact.startAt === undefined || fact.startAt <= this.at) this.#move("Running");
+        return;
+      case "ActivityScheduled":
+        this.activities.set(fact.effect, {
+          name: fact.name,
+          input: fact.input,
+          scheduledAt: this.at,
+          state: "Created",
+          attempt: 1,
+          losses: 0,
+        });
+        this.#moveActivity(fact.effect, "Ready", "Scheduled", "Running");
+        return;
+      case "AttemptStarted":
+        this.#attemptStarted(fact);
+        return;
+      case "AttemptLost":
+        if (fact.cause === "shutdown") this.#moveActivity(fact.effect, "Lost", "Scheduled");
+        else this.#moveActivity(fact.effect, "Lost", "Scheduled", "Running").losses += 1;
+        return;
+      case "ActivityCompleted":
+        this.#resume();
+        this.#moveActivity(fact.effect, "Completed");
+        this.activities.delete(fact.effect);
+        return;
+      case "ActivityFailed":
+        this.#activityFailed(fact);
+        return;
+      case "TimerStarted":
+        this.timers.set(fact.effect, { purpose: fact.purpose, due: fact.due });
+        return;
+      case "TimerFired":
+        this.timers.delete(fact.effect);
+        if (this.status === "Scheduled") this.#move("Running");
+        this.#resume();
+        return;
+      case "EventAwaited":
+        this.waits.set(fact.effect, { name: fact.name });
+        return;
+      case "EventReceived":
+        this.messages.set(fact.message, messageDigest(fact));
+        this.unread.set(fact.message, { name: fact.name, at: this.at });
+        return;
+      case "EventConsumed":
+        this.#resume();
+        this.unread.delete(fact.message);
+        this.waits.delete(fact.effect);
+        return;
+      case "ChildStarted":
+        this.children.set(fact.effect, {
+          workflow: fact.workflow,
+          id: fact.id,
+          run: fact.run,
+          onParentClose: fact.onParentClose,
+        });
+        return;
+      case "ChildCompleted":
+      case "ChildFailed":
+      case "ChildRejected":
+        this.#resume();
+        this.children.delete(fact.effect);
+        return;
+      case "EffectCancelled":
+        if (this.activities.has(fact.effect)) this.#moveActivity(fact.effect, "Cancelled");
+        this.activities.delete(fact.effect);
+        this.timers.delete(fact.effect);
+        this.waits.delete(fact.effect);
+        this.children.delete(fact.effect);
+        return;
+      case "CancelRequested":
+      case "TerminateRequested":
+        this.messages.set(fact.message, messageDigest(fact));
+        return;
+      case "Parked":
+        this.#move("Parked");
+        this.parked = fact.failure;
+        return;
+      case "Resumed":
+        this.parked = undefined;
+        this.#move(this.start === undefined ? "Created" : "Running");
+        return;
+      case "SideEffectRecorded":
+        return;
+      case "VariablesChanged":
+        this.variables = fact.variables;
+        return;
+      case "AttributesChanged":
+        this.attributes = fact.attributes;
+        return;
+      case "InstanceCompleted":
+      case "InstanceFailed":
+      case "InstanceCancelled":
+      case "InstanceTerminated":
+        this.#close(fact);
+        return;
+      default:
+        fact satisfies never;
+    }
+  }
+
+  #moveActivity(effect: EffectId, ...states: readonly ActivityState[]): OpenActivity {
+    const activity = this.activities.get(effect);
+    if (activity === undefined) throw new InvalidTransition(`activity ${effect}`, "closed", states[0] ?? "");
+    for (const state of states) activity.state = moveActivity(effect, activity.state, state);
+    return activity;
+  }
+
+  #attemptStarted(fact: Extract<Incoming, { type: "AttemptStarted" }>): void {
+    const released = this.activities.get(fact.effect)?.state === "Scheduled";
+    const activity = released ? this.#moveActivity(fact.effect, "Running") : this.#moveActivity(fact.effect, "Scheduled", "Running");
+    activity.attempt = fact.attempt;
+  }
+
+  #activityFailed(fact: Extract<Incoming, { type: "ActivityFailed" }>): void {
+    const ended = fact.failure.name === "TimeoutError" ? "TimedOut" : "Failed";
+    if (fact.retryAt === undefined) {
+      this.#resume();
+      this.#moveActivity(fact.effect, ended);
+      this.activities.delete(fact.effect);
+      return;
+    }
+    const activity = this.#moveActivity(fact.effect, ended, "Retrying");
+    activity.retryAt = fact.retryAt;
+    activity.lastFailure = fact.failure;
+  }
+
+  #close(
+    fact: Extract<
+      Command,
+      {
+        type: "InstanceCompleted" | "InstanceFailed" | "InstanceCancelled" | "InstanceTerminated";
+      }
+    >,
+  ): void {
+    const status = closedStatus[fact.type];
+    if (status === "Completed" || status === "Failed") this.#resume();
+    this.#move(status);
+    this.parked = undefined;
+    this.outcome =
+      fact.type === "InstanceCompleted"
+        ? { status: "Completed", output: fact.output }
+        : { status: status as "Failed", failure: fact.failure };
+  }
+}
+
+const closedStatus = {
+  InstanceCompleted: "Completed",
+  InstanceFailed: "Failed",
+  InstanceCancelled: "Cancelled",
+  InstanceTerminated: "Terminated",
+} as const;
+
+type Message = Extract<Incoming, { type: "EventReceived" | "CancelRequested" | "TerminateRequested" }>;
+
+/** What a message says, without its identity: two messages of one id must agree in it. */
+export function messageDigest(fact: Message): string {
+  switch (fact.type) {
+    case "EventReceived":
+      return digest(["event", fact.name, fact.payload]);
+    case "CancelRequested":
+      return digest(["cancel", fact.mode, fact.reason]);
+    case "TerminateRequested":
+      return digest(["terminate", fact.reason]);
+  }
+}
+
+export const foldHistory = (turns: readonly Pick<Turn, "at" | "events">[]): InstanceState => {
+  const state = new InstanceState();
+  for (const turn of turns) state.apply(turn);
+  return state;
+};

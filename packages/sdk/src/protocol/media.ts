@@ -1,0 +1,44 @@
+/**
+ * What bodies are written in, and the headers that carry meaning.
+ *
+ * 1. `application/json` is the plain view: a Date is RFC 3339 text, a bigint is text, what has no JSON form is refused or shown (`toPlainJson`).
+ * 2. `application/vnd.wovyr+json` keeps types: its body is one payload text, read by `decodePayload` and written by `encodePayload`.
+ * 3. The request's content type says how its body is read; its `Accept` says how the answer is written. Neither depends on the other.
+ */
+
+export const mediaTypes = {
+  plain: "application/json",
+  typed: "application/vnd.wovyr+json",
+  problem: "application/problem+json",
+  events: "text/event-stream",
+} as const;
+
+export type View = "plain" | "typed";
+
+/** The view that an `Accept` header asks for: typed only where it is named. */
+export function viewOf(accept: string | null | undefined): View {
+  return typeof accept === "string" && accept.includes(mediaTypes.typed) ? "typed" : "plain";
+}
+
+/** How a body of this content type is read, or undefined where it cannot be. JSON is UTF-8: another charset is refused. */
+export function viewOfBody(contentType: string | null | undefined): View | undefined {
+  if (contentType === mediaTypes.plain) return "plain";
+  if (contentType === mediaTypes.typed) return "typed";
+  if (typeof contentType !== "string") return undefined;
+  const [type = "", ...parameters] = contentType.toLowerCase().split(";");
+  if (!parameters.every((parameter) => utf8.test(parameter.trim()))) return undefined;
+  if (type.trim() === mediaTypes.plain) return "plain";
+  return type.trim() === mediaTypes.typed ? "typed" : undefined;
+}
+
+const utf8 = /^(?:charset="?utf-?8"?|(?!charset).*)$/;
+
+export const headerNames = {
+  idempotencyKey: "idempotency-key",
+  replayed: "idempotency-replayed",
+  retryAfter: "retry-after",
+  lastEventId: "last-event-id",
+} as const;
+
+/** 1 to 255 visible ASCII characters. */
+export const idempotencyKeyPattern = /^[\x21-\x7e]{1,255}$/;

@@ -1,0 +1,234 @@
+/**
+ * What can be asked of an orchestrator, bound to one tenant. The engine implements it; HTTP carries it: routes turn requests into these calls, and the
+ * client turns these calls into requests. So a program reads the same with the orchestrator in its own process or behind a URL.
+ *
+ * Values (inputs, payloads, outputs) are plain JavaScript values here. Every method rejects with a `WovyrError` whose `code` is in the catalogue.
+ */
+import type { CancelMode, ClosedStatus, Status } from "../model/history.ts";
+
+/** An error as the API shows it: a `Failure` with its fields decoded. */
+export type FailureView = {
+  readonly name: string;
+  readonly message: string;
+  readonly code?: string;
+  readonly stack?: string;
+  readonly cause?: FailureView;
+  readonly fields?: unknown;
+  /** What was thrown, when it was no error. */
+  readonly thrown?: unknown;
+};
+
+export type AttributeValue = string | number | boolean | Date | readonly string[];
+
+export type WorkflowInfo = {
+  readonly name: string;
+  /** Registered versions, the default for new instances last. */
+  readonly versions: readonly string[];
+  /** JSON schema, or null where the definition has none or it has no JSON form. */
+  readonly input: object | null;
+  readonly output: object | null;
+};
+
+export type StartRequest = {
+  readonly workflow: string;
+  readonly input: unknown;
+  readonly id?: string;
+  readonly version?: string;
+  /** Milliseconds since the epoch. */
+  readonly startAt?: number;
+  /** Milliseconds from now, by the engine's clock; not together with `startAt`. A repeated request says the same delay, and not the same time. */
+  readonly delay?: number;
+  readonly attributes?: Readonly<Record<string, AttributeValue>>;
+  readonly memo?: Readonly<Record<string, unknown>>;
+  readonly correlationId?: string;
+  /** What to do when an open instance has this id: refuse (default), or return that one when it is of the same workflow. */
+  readonly onConflict?: "fail" | "return";
+  readonly idempotencyKey?: string;
+  /** Milliseconds to wait for the result; 0 or absent: do not wait. */
+  readonly wait?: number;
+};
+
+export type StartResponse = {
+  readonly id: string;
+  readonly runId: string;
+  readonly status: Status;
+  /** False when an instance that was there already is returned. */
+  readonly created: boolean;
+  /** True when this answers a request that was answered before (idempotency key). */
+  readonly replayed: boolean;
+  /** Present when `wait` was given and the run closed in time. */
+  readonly result?: ClosedResult;
+};
+
+export type BatchItem = { readonly ok: true; readonly value: StartResponse } | { readonly ok: false; readonly error: Error };
+
+export type ClosedResult = {
+  readonly id: string;
+  readonly runId: string;
+  readonly status: ClosedStatus;
+  readonly output?: unknown;
+  readonly failure?: FailureView;
+};
+
+export type ResultResponse =
+  | ClosedResult
+  | {
+      readonly id: string;
+      readonly runId: string;
+      readonly status: Exclude<Status, ClosedStatus>;
+    };
+
+export type InstanceSummary = {
+  readonly id: string;
+  readonly runId: string;
+  readonly workflow: string;
+  readonly version: string;
+  readonly status: Status;
+  readonly startedAt: Date;
+  readonly closedAt?: Date;
+  readonly correlationId?: string;
+  readonly parent?: { readonly id: string; readonly runId: string };
+  readonly attributes: Readonly<Record<string, string | number | boolean | readonly string[]>>;
+};
+
+export type InstanceDescription = InstanceSummary & {
+  readonly memo: Readonly<Record<string, unknown>>;
+  readonly variables: Readonly<Record<string, unknown>>;
+  /** Number of events in history. */
+  readonly historyLength: number;
+  readonly activities: readonly {
+    readonly effect: string;
+    readonly name: string;
+    readonly state: string;
+    readonly attempt: number;
+    readonly lastFailure?: FailureView;
+    readonly nextRetryAt?: Date;
+  }[];
+  readonly timers: readonly {
+    readonly effect: string;
+    readonly purpose: string;
+    readonly dueAt: Date;
+  }[];
+  readonly awaitedEvents: readonly {
+    readonly effect: string;
+    readonly name: string;
+  }[];
+  readonly children: readonly {
+    readonly effect: string;
+    readonly workflow: string;
+    readonly id: string;
+    readonly runId: string;
+  }[];
+  /** Events that arrived and that nothing has awaited yet. */
+  readonly bufferedEvents: readonly {
+    readonly name: string;
+    readonly receivedAt: Date;
+  }[];
+  /** `file:line:column` of the yields that the run waits at; empty when it is closed or its code is not loaded. */
+  readonly waitingAt: readonly string[];
+  readonly output?: unknown;
+  readonly failure?: FailureView;
+  /** Why it is parked. */
+  readonly parked?: FailureView;
+};
+
+export type ListRequest = {
+  readonly workflow?: string;
+  readonly statuses?: readonly Status[];
+  readonly attributes?: Readonly<Record<string, string | number | boolean>>;
+  readonly startedAfter?: Date;
+  readonly startedBefore?: Date;
+  readonly cursor?: string;
+  /** 1 to 500, default 50. */
+  readonly limit?: number;
+};
+
+export type Page<T> = {
+  readonly items: readonly T[];
+  readonly nextCursor?: string;
+};
+
+export type HistoryEvent = {
+  readonly seq: number;
+  /** Number of the first event of the turn that recorded this one: where it equals `seq`, a turn begins. */
+  readonly turn: number;
+  readonly type: string;
+  readonly at: Date;
+  /** The event's fields, with payloads decoded. */
+  readonly data: Readonly<Record<string, unknown>>;
+};
+
+export type HistoryRequest = {
+  readonly runId?: string;
+  readonly fromSeq?: number /** Events; 1 to 1,000, default 500. */;
+  readonly limit?: number;
+};
+export type HistoryPage = {
+  readonly runId: string;
+  readonly items: readonly HistoryEvent[];
+  readonly nextSeq?: number;
+};
+
+export type Delivered = { readonly replayed: boolean };
+
+export type StreamItem = {
+  readonly runId: string;
+  readonly event: HistoryEvent;
+};
+
+export interface Operations {
+  listWorkflows(): Promise<readonly WorkflowInfo[]>;
+  getWorkflow(name: string): Promise<WorkflowInfo>;
+
+  start(request: StartRequest): Promise<StartResponse>;
+  /** Up to 1,000 starts of one workflow; each succeeds or fails by itself. */
+  startBatch(requests: readonly StartRequest[]): Promise<readonly BatchItem[]>;
+
+  list(request: ListRequest): Promise<Page<InstanceSummary>>;
+  describe(id: string, options?: { readonly runId?: string }): Promise<InstanceDescription>;
+  /** Resolves at once for a closed run, else when it closes or after `wait` milliseconds. */
+  result(
+    id: string,
+    options?: {
+      readonly runId?: string;
+      readonly wait?: number;
+      readonly signal?: AbortSignal;
+    },
+  ): Promise<ResultResponse>;
+  history(id: string, request?: HistoryRequest): Promise<HistoryPage>;
+  /** History events after `after`, first those that are recorded, then live ones, until the run closes. */
+  stream(
+    id: string,
+    options?: {
+      readonly runId?: string;
+      readonly after?: { readonly runId: string; readonly seq: number };
+      readonly signal?: AbortSignal;
+    },
+  ): AsyncIterable<StreamItem>;
+
+  sendEvent(
+    id: string,
+    event: string,
+    payload: unknown,
+    options?: { readonly runId?: string; readonly idempotencyKey?: string },
+  ): Promise<Delivered>;
+  cancel(
+    id: string,
+    options?: {
+      readonly runId?: string;
+      readonly mode?: CancelMode;
+      readonly reason?: string;
+      readonly idempotencyKey?: string;
+    },
+  ): Promise<Delivered>;
+  terminate(
+    id: string,
+    options?: {
+      readonly runId?: string;
+      readonly reason?: string;
+      readonly idempotencyKey?: string;
+    },
+  ): Promise<Delivered>;
+
+  health(): Promise<{ readonly ready: boolean; readonly reason?: string }>;
+}

@@ -1,0 +1,308 @@
+/**
+ * The route table: everything that HTTP offers, once. The server serves it, the client calls it, the OpenAPI document is made of it.
+ *
+ * 1. A path parameter is a name (`checkName`), so a path is filled in without escaping.
+ * 2. A body is optional where the row says so; an absent one counts as `{}`.
+ * 3. A row that changes something takes an `Idempotency-Key`.
+ */
+import type { TObject, TSchema } from "@sinclair/typebox";
+import type { ErrorCode } from "../model/errors.ts";
+import { choice } from "./kinds.ts";
+import {
+  attributesParameter,
+  choicesParameter,
+  cursorParameter,
+  durationParameter,
+  nameParameter,
+  type QueryShape,
+  timestampParameter,
+  wholeNumber,
+} from "./query.ts";
+import {
+  Accepted,
+  BatchAnswer,
+  BatchBody,
+  CancelBody,
+  DescriptionSchema,
+  EventBody,
+  HistoryAnswer,
+  InstanceList,
+  InstanceRef,
+  Liveness,
+  Readiness,
+  ResultSchema,
+  StartAnswer,
+  StartBody,
+  TerminateBody,
+  WorkflowList,
+  WorkflowSchema,
+} from "./schemas.ts";
+import { statuses } from "./status.ts";
+
+export type RouteAnswer = {
+  readonly description: string;
+  /** Absent where the answer has no body, or one of another type than JSON. */
+  readonly schema?: TSchema;
+  readonly type?: string;
+  readonly headers?: readonly ("Location" | "Idempotency-Replayed")[];
+};
+
+export type Route = {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly summary: string;
+  readonly query?: QueryShape;
+  readonly body?: { readonly schema: TObject; readonly required: boolean };
+  /** Takes an `Idempotency-Key`. */
+  readonly changes?: true;
+  readonly answers: Readonly<Record<number, RouteAnswer>>;
+  /** Beside those that every route may answer with. */
+  readonly errors: readonly ErrorCode[];
+};
+
+/** What any route may answer with. */
+export const commonErrors = [
+  "MALFORMED_REQUEST",
+  "INVALID_NAME",
+  "SCHEMA_VIOLATION",
+  "OVERLOADED",
+  "STORE_UNAVAILABLE",
+  "SHUTTING_DOWN",
+  "INTERNAL",
+] as const satisfies readonly ErrorCode[];
+
+/** What a route that takes a body may answer with. */
+export const bodyErrors = [
+  "BODY_TOO_LARGE",
+  "UNSUPPORTED_MEDIA_TYPE",
+  "PAYLOAD_TOO_LARGE",
+  "PAYLOAD_UNSERIALIZABLE",
+] as const satisfies readonly ErrorCode[];
+
+/** What a route that takes an `Idempotency-Key` may answer with. */
+export const changeErrors = ["IDEMPOTENCY_CONFLICT", "IDEMPOTENCY_IN_FLIGHT", "NOT_OWNER"] as const satisfies readonly ErrorCode[];
+
+/** The longest that one request waits, in milliseconds; a longer `wait` counts as this. */
+export const longestWait = 60_000;
+
+const wait = durationParameter(
+  "wait",
+  "How long to wait for the result; at most 60 s, and a longer wait counts as that. Default: not at all.",
+  longestWait,
+);
+const runId = nameParameter("runId", "A certain run of this id. Default: the newest.");
+const workflowOf = nameParameter("workflow", "Only instances of this workflow.");
+
+const startErrors = [
+  "WORKFLOW_NOT_FOUND",
+  "VERSION_MISSING",
+  "INVALID_INPUT",
+  "INVALID_DURATION",
+  "INVALID_OPTION",
+  "INSTANCE_EXISTS",
+] as const satisfies readonly ErrorCode[];
+
+export const routes = {
+  listWorkflows: {
+    method: "GET",
+    path: "/v1/workflows",
+    summary: "Registered workflows",
+    answers: { 200: { description: "All of them.", schema: WorkflowList } },
+    errors: [],
+  },
+  getWorkflow: {
+    method: "GET",
+    path: "/v1/workflows/{name}",
+    summary: "One registered workflow",
+    answers: {
+      200: { description: "Its versions and schemas.", schema: WorkflowSchema },
+    },
+    errors: ["WORKFLOW_NOT_FOUND"],
+  },
+  startInstance: {
+    method: "POST",
+    path: "/v1/workflows/{name}/instances",
+    summary: "Start an instance",
+    query: { wait },
+    body: { schema: StartBody, required: false },
+    changes: true,
+    answers: {
+      201: {
+        description: "Started; with `wait`, and when the run closed in time, with its result.",
+        schema: StartAnswer,
+        headers: ["Location", "Idempotency-Replayed"],
+      },
+      200: {
+        description: "An open instance of this id was there already (`onConflict: return`).",
+        schema: StartAnswer,
+        headers: ["Location", "Idempotency-Replayed"],
+      },
+    },
+    errors: startErrors,
+  },
+  startBatch: {
+    method: "POST",
+    path: "/v1/workflows/{name}/instances/batch",
+    summary: "Start up to 1,000 instances of one workflow",
+    body: { schema: BatchBody, required: true },
+    changes: true,
+    answers: {
+      200: {
+        description: "Each start by itself: one item per start, in order.",
+        schema: BatchAnswer,
+      },
+    },
+    errors: startErrors,
+  },
+  listInstances: {
+    method: "GET",
+    path: "/v1/instances",
+    summary: "List and search instances, newest first",
+    query: {
+      workflow: workflowOf,
+      status: choicesParameter(choice(statuses, { $id: "Status" }), statuses, "Only instances in this status; repeat it for several."),
+      attributes: attributesParameter,
+      startedAfter: timestampParameter("startedAfter", "Only instances that started at this time or later."),
+      startedBefore: timestampParameter("startedBefore", "Only instances that started before this time."),
+      cursor: cursorParameter,
+      limit: wholeNumber("Instances per page.", 1, 500, 50),
+    },
+    answers: { 200: { description: "A page.", schema: InstanceList } },
+    errors: ["INVALID_CURSOR", "INVALID_DURATION"],
+  },
+  getInstance: {
+    method: "GET",
+    path: "/v1/instances/{id}",
+    summary: "Everything about one instance",
+    query: { runId },
+    answers: {
+      200: {
+        description: "Its state, what it waits for, what it holds.",
+        schema: DescriptionSchema,
+      },
+    },
+    errors: ["INSTANCE_NOT_FOUND"],
+  },
+  getResult: {
+    method: "GET",
+    path: "/v1/instances/{id}/result",
+    summary: "The result, waited for",
+    query: { wait, runId },
+    answers: {
+      200: {
+        description: "It is closed. A failed run is a successful read.",
+        schema: ResultSchema,
+      },
+      202: { description: "It is still open; ask again.", schema: InstanceRef },
+    },
+    errors: ["INSTANCE_NOT_FOUND", "INVALID_DURATION"],
+  },
+  getHistory: {
+    method: "GET",
+    path: "/v1/instances/{id}/history",
+    summary: "The events of a run",
+    query: {
+      runId,
+      fromSeq: wholeNumber("Number of the first event.", 1, Number.MAX_SAFE_INTEGER, 1),
+      limit: wholeNumber("Events per page; a page of large events may hold fewer.", 1, 1_000, 500),
+    },
+    answers: { 200: { description: "A page.", schema: HistoryAnswer } },
+    errors: ["INSTANCE_NOT_FOUND"],
+  },
+  streamInstance: {
+    method: "GET",
+    path: "/v1/instances/{id}/stream",
+    summary: "The events of a run as they are recorded",
+    query: { runId },
+    answers: {
+      200: {
+        description:
+          "Server-sent events: `id: <runId>:<seq>`, `event: <type>`, `data: <event as in history>`; first those that are recorded, then live ones, until the run closes. Resume with `Last-Event-ID`.",
+        type: "text/event-stream",
+      },
+      204: {
+        description: "`Last-Event-ID` names the last event of a closed run: there is nothing more, do not reconnect.",
+      },
+    },
+    errors: ["INSTANCE_NOT_FOUND", "INVALID_CURSOR"],
+  },
+  sendEvent: {
+    method: "POST",
+    path: "/v1/instances/{id}/events/{name}",
+    summary: "Deliver an event; it is kept until the workflow awaits it",
+    query: { runId },
+    body: { schema: EventBody, required: false },
+    changes: true,
+    answers: {
+      202: {
+        description: "Recorded.",
+        schema: Accepted,
+        headers: ["Idempotency-Replayed"],
+      },
+    },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED", "INVALID_INPUT"],
+  },
+  cancelInstance: {
+    method: "POST",
+    path: "/v1/instances/{id}/cancel",
+    summary: "Ask an instance to end; its code may clean up",
+    query: { runId },
+    body: { schema: CancelBody, required: false },
+    changes: true,
+    answers: {
+      202: {
+        description: "Recorded.",
+        schema: Accepted,
+        headers: ["Idempotency-Replayed"],
+      },
+    },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED"],
+  },
+  terminateInstance: {
+    method: "POST",
+    path: "/v1/instances/{id}/terminate",
+    summary: "End an instance at once; none of its code runs",
+    query: { runId },
+    body: { schema: TerminateBody, required: false },
+    changes: true,
+    answers: {
+      202: {
+        description: "Recorded.",
+        schema: Accepted,
+        headers: ["Idempotency-Replayed"],
+      },
+    },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED"],
+  },
+  live: {
+    method: "GET",
+    path: "/health/live",
+    summary: "Whether the process answers",
+    answers: { 200: { description: "It does.", schema: Liveness } },
+    errors: [],
+  },
+  ready: {
+    method: "GET",
+    path: "/health/ready",
+    summary: "Whether it can take work",
+    answers: {
+      200: { description: "It can.", schema: Readiness },
+      503: { description: "Not now.", schema: Readiness },
+    },
+    errors: [],
+  },
+  openapi: {
+    method: "GET",
+    path: "/openapi.json",
+    summary: "This document",
+    answers: { 200: { description: "OpenAPI 3.1.", type: "application/json" } },
+    errors: [],
+  },
+} as const satisfies Record<string, Route>;
+
+export type OperationId = keyof typeof routes;
+
+/** The path with its parameters filled in. Names need no escaping, and that they are names was checked. */
+export function pathOf(route: Route, names: Readonly<Record<string, string>>): string {
+  return route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => names[name] ?? "");
+}

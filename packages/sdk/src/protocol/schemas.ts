@@ -1,0 +1,279 @@
+/**
+ * The shapes of bodies, as JSON (the plain view).
+ *
+ * 1. What clients send is strict: an unknown property is refused. What they receive may grow: nothing says that there are no other properties.
+ * 2. A schema with an `$id` is a component of the OpenAPI document under that name.
+ */
+import { type Static, Type } from "@sinclair/typebox";
+import { errorCodes } from "../model/errors.ts";
+import { anyValue, choice, durationSchema, nameSchema, timestamp } from "./kinds.ts";
+import { statuses } from "./status.ts";
+
+const strict = { additionalProperties: false } as const;
+
+export const maxBatch = 1_000;
+
+// ── requests ──
+
+const attributeValue = Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Array(Type.String())], {
+  description: "a string, a number, a boolean or an array of strings",
+});
+
+const startProperties = {
+  input: Type.Optional(anyValue),
+  id: Type.Optional(nameSchema),
+  version: Type.Optional(nameSchema),
+  startAt: Type.Optional(timestamp),
+  delay: Type.Optional(durationSchema),
+  attributes: Type.Optional(Type.Record(nameSchema, attributeValue, strict)),
+  memo: Type.Optional(Type.Record(Type.String(), anyValue)),
+  correlationId: Type.Optional(nameSchema),
+  onConflict: Type.Optional(choice(["fail", "return"])),
+};
+
+export const StartBody = Type.Object(startProperties, {
+  ...strict,
+  $id: "Start",
+});
+export type StartBody = Static<typeof StartBody>;
+
+export const idempotencyKey = Type.String({
+  pattern: "^[!-~]{1,255}$",
+  description: "1 to 255 visible ASCII characters",
+});
+
+export const BatchBody = Type.Object(
+  {
+    items: Type.Array(
+      Type.Object({ ...startProperties, idempotencyKey: Type.Optional(idempotencyKey) }, { ...strict, $id: "BatchStart" }),
+      {
+        minItems: 1,
+        maxItems: maxBatch,
+      },
+    ),
+  },
+  { ...strict, $id: "Batch" },
+);
+export type BatchBody = Static<typeof BatchBody>;
+
+export const EventBody = Type.Object({ payload: Type.Optional(anyValue) }, { ...strict, $id: "Event" });
+export type EventBody = Static<typeof EventBody>;
+
+const reason = Type.Optional(Type.String({ maxLength: 1_000 }));
+
+export const CancelBody = Type.Object({ mode: Type.Optional(choice(["graceful", "immediate"])), reason }, { ...strict, $id: "Cancel" });
+export type CancelBody = Static<typeof CancelBody>;
+
+export const TerminateBody = Type.Object({ reason }, { ...strict, $id: "Terminate" });
+export type TerminateBody = Static<typeof TerminateBody>;
+
+// ── answers ──
+
+const status = choice(statuses, { $id: "Status" });
+
+export const FailureSchema = Type.Recursive(
+  (self) =>
+    Type.Object({
+      name: Type.String(),
+      message: Type.String(),
+      code: Type.Optional(Type.String()),
+      stack: Type.Optional(Type.String()),
+      cause: Type.Optional(self),
+      fields: Type.Optional(anyValue),
+      thrown: Type.Optional(anyValue),
+    }),
+  {
+    $id: "Failure",
+    description: "An error as data: what a run or an attempt failed with.",
+  },
+);
+
+const jsonSchema = Type.Union([Type.Object({}), Type.Null()], {
+  description: "JSON schema; null where there is none or it has no JSON form",
+});
+
+export const WorkflowSchema = Type.Object(
+  {
+    name: nameSchema,
+    versions: Type.Array(Type.String(), {
+      description: "Registered versions, the default for new instances last.",
+    }),
+    input: jsonSchema,
+    output: jsonSchema,
+  },
+  { $id: "Workflow" },
+);
+
+export const WorkflowList = Type.Object({ items: Type.Array(WorkflowSchema) }, { $id: "WorkflowList" });
+
+const identity = { id: nameSchema, runId: Type.String(), status };
+
+export const InstanceRef = Type.Object(identity, { $id: "InstanceRef" });
+
+export const ResultSchema = Type.Object(
+  {
+    ...identity,
+    output: Type.Optional(anyValue),
+    failure: Type.Optional(FailureSchema),
+  },
+  {
+    $id: "Result",
+    description: "Of a completed run `output`, null where it returned nothing; of another closed run `failure`.",
+  },
+);
+
+export const StartAnswer = Type.Object(
+  {
+    ...identity,
+    output: Type.Optional(anyValue),
+    failure: Type.Optional(FailureSchema),
+  },
+  {
+    $id: "Started",
+    description: "With `wait`, and when the run closed in time, also its result.",
+  },
+);
+
+export const ViolationSchema = Type.Object(
+  {
+    pointer: Type.String({
+      description: "JSON pointer into the body; `/query/…`, `/path/…` and `/headers/…` for what stands outside it",
+    }),
+    message: Type.String(),
+  },
+  { $id: "Violation" },
+);
+
+export const ProblemSchema = Type.Object(
+  {
+    type: Type.String({ description: "`urn:wovyr:error:` and the code" }),
+    title: Type.String(),
+    status: Type.Integer({ minimum: 400, maximum: 599 }),
+    detail: Type.String(),
+    code: choice(Object.keys(errorCodes), { $id: "ErrorCode" }),
+    retryable: Type.Boolean({
+      description: "Whether the same request may succeed later.",
+    }),
+    errors: Type.Optional(Type.Array(ViolationSchema)),
+    instance: Type.Optional(
+      Type.String({
+        description: "Names this occurrence, for the operator's log.",
+      }),
+    ),
+  },
+  { $id: "Problem", description: "RFC 9457 problem details." },
+);
+
+export const BatchAnswer = Type.Object(
+  {
+    items: Type.Array(
+      Type.Union([
+        Type.Object({
+          ok: Type.Literal(true),
+          ...identity,
+          created: Type.Boolean(),
+          replayed: Type.Boolean(),
+        }),
+        Type.Object({ ok: Type.Literal(false), problem: ProblemSchema }),
+      ]),
+    ),
+  },
+  { $id: "BatchResult", description: "One item per start, in order." },
+);
+
+const summary = {
+  ...identity,
+  workflow: Type.String(),
+  version: Type.String(),
+  startedAt: timestamp,
+  closedAt: Type.Optional(timestamp),
+  correlationId: Type.Optional(Type.String()),
+  parent: Type.Optional(Type.Object({ id: Type.String(), runId: Type.String() })),
+  attributes: Type.Record(Type.String(), attributeValue),
+};
+
+export const SummarySchema = Type.Object(summary, { $id: "InstanceSummary" });
+
+const nextCursor = Type.Optional(
+  Type.String({
+    description: "Give it as `cursor` to get the next page; absent on the last one.",
+  }),
+);
+
+export const InstanceList = Type.Object({ items: Type.Array(SummarySchema), nextCursor }, { $id: "InstanceList" });
+
+export const DescriptionSchema = Type.Object(
+  {
+    ...summary,
+    memo: Type.Record(Type.String(), anyValue),
+    variables: Type.Record(Type.String(), anyValue),
+    historyLength: Type.Integer(),
+    activities: Type.Array(
+      Type.Object({
+        effect: Type.String(),
+        name: Type.String(),
+        state: Type.String(),
+        attempt: Type.Integer(),
+        lastFailure: Type.Optional(FailureSchema),
+        nextRetryAt: Type.Optional(timestamp),
+      }),
+    ),
+    timers: Type.Array(
+      Type.Object({
+        effect: Type.String(),
+        purpose: Type.String(),
+        dueAt: timestamp,
+      }),
+    ),
+    awaitedEvents: Type.Array(Type.Object({ effect: Type.String(), name: Type.String() })),
+    children: Type.Array(
+      Type.Object({
+        effect: Type.String(),
+        workflow: Type.String(),
+        id: Type.String(),
+        runId: Type.String(),
+      }),
+    ),
+    bufferedEvents: Type.Array(Type.Object({ name: Type.String(), receivedAt: timestamp })),
+    waitingAt: Type.Array(Type.String(), {
+      description: "`file:line:column` of the yields that the run waits at.",
+    }),
+    output: Type.Optional(anyValue),
+    failure: Type.Optional(FailureSchema),
+    parked: Type.Optional(FailureSchema),
+  },
+  { $id: "Instance" },
+);
+
+export const HistoryEventSchema = Type.Object(
+  {
+    seq: Type.Integer({ minimum: 1 }),
+    turn: Type.Integer({
+      minimum: 1,
+      description: "Number of the first event of the turn that recorded this one.",
+    }),
+    type: Type.String(),
+    at: timestamp,
+    data: Type.Record(Type.String(), anyValue),
+  },
+  { $id: "HistoryEvent" },
+);
+
+export const HistoryAnswer = Type.Object(
+  {
+    runId: Type.String(),
+    items: Type.Array(HistoryEventSchema),
+    nextSeq: Type.Optional(
+      Type.Integer({
+        description: "Give it as `fromSeq` to get the next page; absent on the last one.",
+      }),
+    ),
+  },
+  { $id: "History" },
+);
+
+export const Accepted = Type.Object({ id: nameSchema }, { $id: "Accepted" });
+
+export const Liveness = Type.Object({ status: Type.Literal("live") }, { $id: "Liveness" });
+
+export const Readiness = Type.Object({ ready: Type.Boolean(), reason: Type.Optional(Type.String()) }, { $id: "Readiness" });

@@ -1,0 +1,29 @@
+import { encodePayload, headerNames, mediaTypes, toPlainJson, type View } from "@wovyr/sdk/internal";
+
+/** What a handler answers: `value` in whichever view the client asked for, or `text` as it is. */
+export type Answer = {
+  readonly status: number;
+  readonly value?: unknown;
+  readonly text?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** What a handler returns when it has taken over the reply itself. */
+export const taken = Symbol("taken");
+
+export const replayedHeader = { [headerNames.replayed]: "true" } as const;
+
+export const contentTypes: Readonly<Record<View, string>> = {
+  plain: `${mediaTypes.plain}; charset=utf-8`,
+  typed: mediaTypes.typed,
+};
+
+/** A value as the text of a body. */
+export function bodyText(value: unknown, view: View): string {
+  return view === "typed"
+    ? encodePayload(value, {
+        limit: Number.POSITIVE_INFINITY,
+        what: "an answer",
+      })
+    : JSON.stringify(toPlainJson(value));
+}

@@ -1,0 +1,58 @@
+/**
+ * Bodies against their schemas.
+ *
+ * 1. A schema is compiled once, when its route is registered.
+ * 2. All violations are reported, one per place, up to `maxViolations`. Where the only thing wrong is a name, the code says so.
+ * 3. A typed body may hold a Map, a Date or another object where the schema says object. They have no own properties to find fault with, so they are refused by their prototype.
+ */
+import type { TObject, TSchema } from "@sinclair/typebox";
+import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler";
+import { ValueErrorType } from "@sinclair/typebox/errors";
+import { isNameSchema, maxViolations, schemaViolation, type Violation } from "@wovyr/sdk/internal";
+
+/** Returns a function that throws an `ApiError` unless a body fits the schema. */
+export function bodyCheck(schema: TObject): (body: unknown) => void {
+  const compiled = TypeCompiler.Compile(schema);
+  return (body) => {
+    if (!compiled.Check(body)) refuse(compiled.Errors(body));
+    const exotic = exoticObjects(schema, body, "");
+    if (exotic.length > 0) throw schemaViolation("The body", exotic);
+  };
+}
+
+function refuse(errors: Iterable<ValueError>): never {
+  const found = new Map<string, Violation>();
+  let onlyNames = true;
+  for (const error of errors) {
+    if (found.has(error.path)) continue;
+    if (found.size === maxViolations) break;
+    found.set(error.path, { pointer: error.path, message: messageOf(error) });
+    onlyNames &&= isNameSchema(error.schema) && typeof error.value === "string";
+  }
+  throw schemaViolation("The body", [...found.values()], onlyNames ? "INVALID_NAME" : "SCHEMA_VIOLATION");
+}
+
+function messageOf(error: ValueError): string {
+  const { schema, type } = error;
+  if (type === ValueErrorType.ObjectRequiredProperty) return "is missing";
+  if (type === ValueErrorType.ObjectAdditionalProperties) return "is no property that may stand here";
+  if (Array.isArray(schema.enum)) return `must be one of ${schema.enum.join(", ")}`;
+  if (typeof schema.description === "string") return `must be ${schema.description}`;
+  return error.message
+    .replace("Expected", "must be")
+    .replace("must be string length", "must have a length")
+    .replace("must be array length", "must have a length");
+}
+
+function exoticObjects(schema: TSchema, value: unknown, pointer: string): Violation[] {
+  if (typeof value !== "object" || value === null) return [];
+  if (Array.isArray(value)) {
+    const items: TSchema | undefined = schema.items;
+    return items?.type === "object" ? value.flatMap((item, index) => exoticObjects(items, item, `${pointer}/${index}`)) : [];
+  }
+  if (schema.type !== "object") return [];
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return [{ pointer, message: "must be a plain object" }];
+  const properties: Record<string, TSchema> = schema.properties ?? {};
+  return Object.keys(properties).flatMap((key) => exoticObjects(properties[key] as TSchema, Reflect.get(value, key), `${pointer}/${key}`));
+}

@@ -1,0 +1,105 @@
+/**
+ * The HTTP API as a Fastify plugin.
+ *
+ * 1. It is encapsulated: its parsers, its error handler and its hooks hold for its own routes, and its 404 for what is under `/v1` (and under its prefix, if it has one).
+ * 2. Every route is a row of the table and every row has a handler; a handler sees only requests that fit their row.
+ * 3. Every error is answered as problem details. Only a fault of ours is a 500, and it is logged.
+ */
+import { type OperationId, type Operations, type Route, routes } from "@wovyr/sdk/internal";
+import type { FastifyInstance, FastifyPluginAsync } from "fastify";
+import { bodyReader } from "./body.ts";
+import { Drain } from "./drain.ts";
+import { EventStreams } from "./event-streams.ts";
+import type { AnyHandler, Handlers } from "./handler.ts";
+import type { HttpLog } from "./http-log.ts";
+import { instanceHandlers } from "./instance-handlers.ts";
+import { LongPolls } from "./long-polls.ts";
+import { openapiDocument } from "./openapi.ts";
+import { addRoute } from "./route.ts";
+import { answerProblems, answerUnknown } from "./scope.ts";
+import { serverHandlers } from "./server-handlers.ts";
+import { startHandlers } from "./start-handlers.ts";
+import { streamHandler } from "./stream-handler.ts";
+import { workflowHandlers } from "./workflow-handlers.ts";
+
+export type HttpApiOptions = {
+  /** What the API offers, bound to a tenant. */
+  readonly operations: (tenant: string) => Operations;
+  /** Where faults are logged; default: Fastify's logger. */
+  readonly log?: HttpLog;
+  /** Bytes; default 4 MiB. */
+  readonly bodyLimit?: number;
+  /** How many event streams may be open at once; default 1,000. */
+  readonly maxStreams?: number;
+  /** How many requests may wait for a result at once; default 10,000. */
+  readonly maxWaiting?: number;
+  /** Milliseconds between two signs of life on an event stream; default 15,000. */
+  readonly heartbeat?: number;
+};
+
+/** Makes the plugin: `app.register(httpApi({ operations }), { prefix: "/wovyr" })`. */
+export function httpApi(options: HttpApiOptions): FastifyPluginAsync {
+  const drain = new Drain();
+  return async (app) => {
+    app.addHook("preClose", async () => drain.begin());
+    await mountApi(app, options, drain);
+  };
+}
+
+const defaults = {
+  bodyLimit: 4 * 1024 * 1024,
+  maxStreams: 1_000,
+  maxWaiting: 10_000,
+  heartbeat: 15_000,
+};
+const stalledBeats = 4;
+
+/** Adds the API to a Fastify instance of its own; `drain` says when the server closes. */
+export async function mountApi(app: FastifyInstance, options: HttpApiOptions, drain: Drain): Promise<void> {
+  const { bodyLimit, maxStreams, maxWaiting, heartbeat } = {
+    ...defaults,
+    ...options,
+  };
+  const polls = new LongPolls(maxWaiting);
+  const streams = new EventStreams({
+    maxStreams,
+    heartbeat,
+    stalled: heartbeat * stalledBeats,
+  });
+  drain.onClose(() => polls.close());
+  drain.onClose(() => streams.close());
+  const prefix = app.prefix;
+  let document: string | undefined;
+  const handlers: Handlers = {
+    ...workflowHandlers,
+    ...startHandlers(polls),
+    ...instanceHandlers(polls),
+    ...streamHandler(streams),
+    ...serverHandlers(
+      () => (document ??= JSON.stringify(openapiDocument(prefix))),
+      () => drain.closing,
+    ),
+  };
+
+  const context = { operations: options.operations, log: options.log, prefix };
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", bodyReader(bodyLimit));
+  answerProblems(app, options.log, drain);
+  if (prefix !== "") answerUnknown(app);
+  for (const [route, handler] of rowsUnder(handlers, "/health/", "/openapi.json")) addRoute(app, route, handler, context);
+  await app.register(
+    async (scope) => {
+      answerUnknown(scope);
+      for (const [route, handler] of rowsUnder(handlers, "/v1/")) addRoute(scope, route, handler, context);
+    },
+    { prefix: "/v1" },
+  );
+}
+
+type Row = readonly [route: Route, handler: AnyHandler];
+
+function rowsUnder(handlers: Handlers, ...beginnings: readonly string[]): Row[] {
+  return (Object.keys(routes) as OperationId[])
+    .filter((operationId) => beginnings.some((beginning) => routes[operationId].path.startsWith(beginning)))
+    .map((operationId) => [routes[operationId], handlers[operationId]]);
+}

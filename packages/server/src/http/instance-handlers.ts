@@ -1,0 +1,92 @@
+import { type Delivered, type HistoryPage, isClosed } from "@wovyr/sdk/internal";
+import { type Answer, bodyText, replayedHeader } from "./answer.ts";
+import type { Handlers } from "./handler.ts";
+import { type LongPolls, resultOf } from "./long-polls.ts";
+
+type Served = "listInstances" | "getInstance" | "getResult" | "getHistory" | "sendEvent" | "cancelInstance" | "terminateInstance";
+
+export function instanceHandlers(polls: LongPolls): Pick<Handlers, Served> {
+  return {
+    async listInstances({ operations, query: { status, ...query } }) {
+      return {
+        status: 200,
+        value: await operations.list({
+          ...query,
+          ...(status !== undefined && { statuses: status }),
+        }),
+      };
+    },
+
+    async getInstance({ operations, names, query }) {
+      return { status: 200, value: await operations.describe(names.id, query) };
+    },
+
+    async getResult({ operations, names, query, view, reply }) {
+      const value = await resultOf(polls, reply.raw, operations, names.id, query, view);
+      return { status: isClosed(value.status) ? 200 : 202, value };
+    },
+
+    async getHistory({ operations, names, query, view }) {
+      return {
+        status: 200,
+        text: historyText(await operations.history(names.id, query), (page) => bodyText(page, view)),
+      };
+    },
+
+    async sendEvent({ operations, names, query, body, idempotencyKey }) {
+      const options = {
+        ...query,
+        ...(idempotencyKey !== undefined && { idempotencyKey }),
+      };
+      return accepted(names.id, await operations.sendEvent(names.id, names.name, body.payload, options));
+    },
+
+    async cancelInstance({ operations, names, query, body, idempotencyKey }) {
+      return accepted(
+        names.id,
+        await operations.cancel(names.id, {
+          ...query,
+          ...body,
+          ...(idempotencyKey !== undefined && { idempotencyKey }),
+        }),
+      );
+    },
+
+    async terminateInstance({ operations, names, query, body, idempotencyKey }) {
+      return accepted(
+        names.id,
+        await operations.terminate(names.id, {
+          ...query,
+          ...body,
+          ...(idempotencyKey !== undefined && { idempotencyKey }),
+        }),
+      );
+    },
+  };
+}
+
+function accepted(id: string, delivered: Delivered): Answer {
+  return {
+    status: 202,
+    value: { id },
+    ...(delivered.replayed && { headers: replayedHeader }),
+  };
+}
+
+/** About as long as a page of history may be, in characters. */
+const longestPage = 16 * 1024 * 1024;
+
+/** The text of a page, with fewer events where it would be too long. */
+function historyText(page: HistoryPage, write: (page: HistoryPage) => string): string {
+  const text = write(page);
+  const half = page.items[page.items.length >> 1];
+  if (text.length <= longestPage || page.items.length < 2 || half === undefined) return text;
+  return historyText(
+    {
+      ...page,
+      items: page.items.slice(0, page.items.length >> 1),
+      nextSeq: half.seq,
+    },
+    write,
+  );
+}

@@ -1,0 +1,67 @@
+/** One row of the route table, served. */
+import { checkName, type Operations, type Route, readQuery, type View, viewOf } from "@wovyr/sdk/internal";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { type Answer, bodyText, contentTypes, taken } from "./answer.ts";
+import { bodyOf } from "./body.ts";
+import { bodyCheck } from "./body-check.ts";
+import type { AnyHandler } from "./handler.ts";
+import type { HttpLog } from "./http-log.ts";
+import { idempotencyKeyOf } from "./idempotency-key.ts";
+import { sendProblem } from "./problem-reply.ts";
+import { tenantOf } from "./tenant.ts";
+
+export type RouteContext = {
+  readonly operations: (tenant: string) => Operations;
+  readonly log: HttpLog | undefined;
+  /** The prefix that the API is mounted under, or an empty text. */
+  readonly prefix: string;
+};
+
+/** Adds the route to `app`, which stands at some prefix of its path; `handler` sees only requests that fit the row. */
+export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler, { operations, log, prefix }: RouteContext): void {
+  const check = route.body && bodyCheck(route.body.schema);
+  const query = route.query ?? {};
+  const nameOfBody = route.body && ("input" in route.body.schema.properties ? "/input" : "/payload");
+  const serve = async (request: FastifyRequest, reply: FastifyReply): Promise<string | undefined> => {
+    const names = request.params as Record<string, string>;
+    for (const name in names) checkName(names[name], `the ${name} in the path`);
+    const view = viewOf(request.headers.accept);
+    const answer = await handler({
+      operations: operations(tenantOf(request)),
+      names,
+      idempotencyKey: route.changes && idempotencyKeyOf(request),
+      query: readQuery(query, searchOf(request)),
+      body: check && checked(bodyOf(request, route), check),
+      view,
+      prefix,
+      request,
+      reply,
+    } as never);
+    return answer === taken ? undefined : written(answer, reply, view);
+  };
+  app.route({
+    method: route.method,
+    url: route.path.slice(app.prefix.length - prefix.length).replaceAll(/\{(\w+)\}/g, ":$1"),
+    // A HEAD of an event stream would open one.
+    exposeHeadRoute: route.answers[200]?.type !== "text/event-stream",
+    errorHandler: (error, request, reply) => sendProblem(error, request, reply, log, nameOfBody),
+    handler: serve,
+  });
+}
+
+function checked(body: unknown, check: (body: unknown) => void): unknown {
+  check(body);
+  return body;
+}
+
+function searchOf({ url }: FastifyRequest): string {
+  const at = url.indexOf("?");
+  return at < 0 ? "" : url.slice(at + 1);
+}
+
+function written({ status, value, text, headers }: Answer, reply: FastifyReply, view: View): string {
+  reply.code(status);
+  if (headers !== undefined) reply.headers(headers);
+  if (status !== 204) reply.header("content-type", text === undefined ? contentTypes[view] : contentTypes.plain);
+  return text ?? bodyText(value, view);
+}

@@ -1,0 +1,29 @@
+import type { Operations } from "@wovyr/sdk/internal";
+import type { Handlers } from "./handler.ts";
+
+/** Operations of the server itself; `document` gives the text of the OpenAPI document. */
+export function serverHandlers(document: () => string, closing: () => boolean): Pick<Handlers, "live" | "ready" | "openapi"> {
+  return {
+    async live() {
+      return { status: 200, value: { status: "live" } };
+    },
+
+    async ready({ operations }) {
+      const health = closing() ? { ready: false, reason: "shutting down" } : await healthOf(operations);
+      return { status: health.ready ? 200 : 503, value: health };
+    },
+
+    async openapi() {
+      return { status: 200, text: document() };
+    },
+  };
+}
+
+/** An orchestrator that cannot even say how it is, is not ready. */
+async function healthOf(operations: Operations): Promise<{ ready: boolean; reason?: string }> {
+  try {
+    return await operations.health();
+  } catch {
+    return { ready: false, reason: "the orchestrator does not answer" };
+  }
+}

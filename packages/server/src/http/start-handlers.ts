@@ -1,0 +1,83 @@
+import {
+  ApiError,
+  type BatchBody,
+  type BatchItem,
+  instant,
+  milliseconds,
+  problemOf,
+  type StartBody,
+  type StartRequest,
+} from "@wovyr/sdk/internal";
+import { replayedHeader } from "./answer.ts";
+import type { Handlers } from "./handler.ts";
+import { type LongPolls, resultOf } from "./long-polls.ts";
+
+export function startHandlers(polls: LongPolls): Pick<Handlers, "startInstance" | "startBatch"> {
+  return {
+    async startInstance({ operations, names, query, body, idempotencyKey, prefix, view, reply }) {
+      const { id, runId, status, created, replayed } = await operations.start(startRequest(names.name, body, idempotencyKey));
+      const wait = query.wait ?? 0;
+      return {
+        status: created ? 201 : 200,
+        value: wait > 0 ? await resultOf(polls, reply.raw, operations, id, { runId, wait }, view) : { id, runId, status },
+        headers: {
+          location: `${prefix}/v1/instances/${id}`,
+          ...(replayed && replayedHeader),
+        },
+      };
+    },
+
+    async startBatch({ operations, names, body, idempotencyKey }) {
+      const requests = body.items.map((item, index) => startRequest(names.name, item, keyOf(item, index, idempotencyKey)));
+      const items = await operations.startBatch(requests);
+      return { status: 200, value: { items: items.map(batchItem) } };
+    },
+  };
+}
+
+function startRequest(workflow: string, body: StartBody, idempotencyKey: string | undefined): StartRequest {
+  const { input, id, version, startAt, delay, attributes, memo, correlationId, onConflict } = body;
+  if (startAt !== undefined && delay !== undefined) {
+    throw new ApiError("startAt and delay both say when to start: give one of them", { code: "INVALID_OPTION" });
+  }
+  return {
+    workflow,
+    input,
+    ...(id !== undefined && { id }),
+    ...(version !== undefined && { version }),
+    ...(startAt !== undefined && { startAt: instant(startAt, "startAt") }),
+    ...(delay !== undefined && { delay: milliseconds(delay, "delay") }),
+    ...(attributes !== undefined && { attributes }),
+    ...(memo !== undefined && { memo }),
+    ...(correlationId !== undefined && { correlationId }),
+    ...(onConflict !== undefined && { onConflict }),
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+  };
+}
+
+const longestBatchKey = 250;
+
+/** An item's own key, or one made of the batch's and its place, so that a repeated batch starts nothing twice. */
+function keyOf(item: BatchBody["items"][number], index: number, batchKey: string | undefined): string | undefined {
+  if (item.idempotencyKey !== undefined) return item.idempotencyKey;
+  if (batchKey !== undefined && batchKey.length > longestBatchKey) {
+    throw new ApiError(`The Idempotency-Key of a batch has at most ${longestBatchKey} characters`, { code: "MALFORMED_REQUEST" });
+  }
+  if (batchKey !== undefined) return `${batchKey}#${index}`;
+  if (item.id !== undefined) return undefined;
+  throw new ApiError("Each start of a batch needs an id or an idempotencyKey, or the batch an Idempotency-Key", {
+    code: "SCHEMA_VIOLATION",
+    errors: [
+      {
+        pointer: `/items/${index}`,
+        message: "needs an id or an idempotencyKey",
+      },
+    ],
+  });
+}
+
+function batchItem(item: BatchItem): object {
+  if (!item.ok) return { ok: false, problem: problemOf(item.error, "/input") };
+  const { id, runId, status, created, replayed } = item.value;
+  return { ok: true, id, runId, status, created, replayed };
+}

@@ -1,0 +1,14 @@
+/** The public door of the orchestrator. */
+
+export {
+	createOrchestrator,
+	type ListenOptions,
+	type Orchestrator,
+	type OrchestratorOptions,
+} from "./create-orchestrator.ts";
+export type { EngineLog } from "./engine/ports/log.ts";
+export type { Store, StoreProvider } from "./engine/ports/store.ts";
+export { type ConsoleLevel, consoleLog } from "./platform/console-log.ts";
+export { memoryStore } from "./store/memory.ts";
+export { pgliteStore } from "./store/pglite.ts";
+export { type PostgresStoreOptions, postgresStore } from "./store/postgres.ts";

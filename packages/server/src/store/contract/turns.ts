@@ -1,0 +1,275 @@
+import assert from "node:assert/strict";
+import { child, commit, firstTurn, inboxOf, instance, message, next, scenario, shard, start, tailOf, timersOf, unique } from "./scenario.ts";
+import type { Suite } from "./suite.ts";
+
+export function turns({ test, store }: Suite): void {
+  test("a first turn stores the instance and its events", async () => {
+    const at = await scenario(store());
+    const parent = { tenant: at.tenant, id: "up", run: "above", effect: "3.1/0" };
+    const turn = await start(at, {
+      create: instance({ id: "first", workflow: "w", version: "7", parent, correlationId: "c-1" }),
+      at: 1_764_400_000_123,
+      count: 3,
+      busy: true,
+      attributes: { city: "Bern", total: 12.5, paid: false, tags: ["a", "b"] },
+    });
+    const row = await store().getInstance(turn);
+    assert.deepEqual(row, {
+      tenant: at.tenant,
+      run: turn.run,
+      id: "first",
+      shard: shard(at),
+      workflow: "w",
+      version: "7",
+      status: "open",
+      busy: true,
+      tail: 3,
+      nonce: turn.nonce,
+      createdAt: 1_764_400_000_123,
+      parent,
+      correlationId: "c-1",
+      attributes: { city: "Bern", total: 12.5, paid: false, tags: ["a", "b"] },
+    });
+    assert.deepEqual(await store().readHistory(turn, 1, 10), [
+      { seq: 1, count: 3, at: 1_764_400_000_123, node: "node", events: turn.events },
+    ]);
+  });
+
+  test("later turns append, and change tail, nonce, status and busy", async () => {
+    const at = await scenario(store());
+    const first = await start(at, { busy: true });
+    const second = next(at, first, { status: "parked", count: 5 });
+    assert.deepEqual(await commit(at, second), [first.run]);
+    const row = await store().getInstance(first);
+    assert.deepEqual([row?.tail, row?.nonce, row?.status, row?.busy, row?.closedAt], [7, second.nonce, "parked", false, undefined]);
+    const turns = await store().readHistory(first, 1, 10);
+    assert.deepEqual(
+      turns.map(({ seq, count, events }) => [seq, count, events]),
+      [
+        [1, 2, first.events],
+        [3, 5, second.events],
+      ],
+    );
+  });
+
+  test("a closing turn stores the outcome and its time, and clears busy", async () => {
+    const at = await scenario(store());
+    const first = await start(at, { busy: true });
+    await commit(at, next(at, first, { status: "Failed", at: 5_555, busy: true }));
+    const row = await store().getInstance(first);
+    assert.deepEqual([row?.status, row?.closedAt, row?.busy, row?.createdAt], ["Failed", 5_555, false, 1_000]);
+  });
+
+  test("one turn can create an instance and close it", async () => {
+    const at = await scenario(store());
+    const turn = await start(at, { status: "Completed" });
+    assert.equal((await store().getInstance(turn))?.status, "Completed");
+    assert.deepEqual(await commit(at, firstTurn(at, { create: instance({ id: turn.create?.id ?? "" }) })).then(({ length }) => length), 1);
+  });
+
+  test("H095 a turn that was decided on an outdated tail is refused and leaves nothing behind", async () => {
+    const at = await scenario(store());
+    const first = await start(at);
+    for (const tail of [0, 1, 3, 4]) {
+      const turn = next(at, first, {
+        tail,
+        status: "Completed",
+        attributes: { x: 1 },
+        timers: [{ effect: "1", due: 5 }],
+        children: [child(at, first)],
+        sends: [message(at, first.run)],
+      });
+      const outcome = await store().commit({ fence: at.fence, turns: [turn] });
+      assert.deepEqual([outcome.done.size, outcome.rejectedChildren.size, outcome.failed.size], [0, 0, 0]);
+      assert.equal(await store().getInstance({ tenant: at.tenant, run: turn.children[0]?.run ?? "" }), undefined);
+    }
+    const row = await store().getInstance(first);
+    assert.deepEqual([row?.tail, row?.status, row?.nonce, row?.attributes], [2, "open", first.nonce, {}]);
+    assert.equal((await store().readHistory(first, 1, 10)).length, 1);
+    assert.deepEqual(await timersOf(at, first.run), []);
+    assert.deepEqual(await inboxOf(at, first.run), []);
+  });
+
+  test("H095 of two writers on one tail exactly one wins", async () => {
+    const at = await scenario(store());
+    const first = await start(at);
+    let { tail, count } = first;
+    for (let round = 0; round < 15; round += 1) {
+      tail += count;
+      const rivals = Array.from({ length: 4 }, (_, index) => next(at, first, { tail, nonce: `${round}/${index}`, events: `[${index},0]` }));
+      const outcomes = await Promise.all(rivals.map((turn) => commit(at, turn)));
+      const winners = rivals.filter((_, index) => outcomes[index]?.length === 1);
+      assert.equal(winners.length, 1);
+      assert.equal((await store().getInstance(first))?.nonce, winners[0]?.nonce);
+      assert.equal((await store().readLastTurn(first))?.events, winners[0]?.events);
+      count = 2;
+    }
+    assert.equal((await store().readHistory(first, 1, 100)).length, 16);
+  });
+
+  test("a turn for a run that is unknown, closed, of another shard or of another tenant is refused", async () => {
+    const at = await scenario(store());
+    const open = await start(at);
+    const closed = await start(at, { status: "Completed" });
+    assert.deepEqual(
+      await commit(
+        at,
+        next(at, open, { run: unique("run-") }),
+        next(at, closed),
+        next(at, open, { shard: shard(at, 1) }),
+        next(at, { ...open, tenant: unique("tenant-") }),
+      ),
+      [],
+    );
+    assert.equal(await tailOf(at, open.run), 2);
+    assert.equal(await tailOf(at, closed.run), 2);
+  });
+
+  test("H051 an id held by an open instance is refused, whatever the workflow; the first run is untouched", async () => {
+    const at = await scenario(store());
+    const first = await start(at, { create: instance({ id: "taken", workflow: "a" }) });
+    const before = await store().getInstance(first);
+    const second = firstTurn(at, { create: instance({ id: "taken", workflow: "b", version: "2" }) });
+    const other = firstTurn(at);
+    assert.deepEqual(await commit(at, second, other), [other.run]);
+    assert.deepEqual(await store().getInstance(first), before);
+    assert.equal(await store().getInstance(second), undefined);
+    assert.deepEqual(await store().readHistory(second, 1, 10), []);
+  });
+
+  test("H051 the same id is free in another tenant, and again once its run has closed", async () => {
+    const at = await scenario(store());
+    const elsewhere = { ...at, tenant: unique("tenant-") };
+    const first = await start(at, { create: instance({ id: "same" }) });
+    await start(elsewhere, { create: instance({ id: "same" }) });
+    await commit(at, next(at, first, { status: "Cancelled" }));
+    const second = await start(at, { create: instance({ id: "same" }) });
+    assert.equal((await store().findInstance(at.tenant, "same"))?.run, second.run);
+    assert.equal((await store().getInstance(first))?.status, "Cancelled");
+  });
+
+  test("an id that one turn of a flush frees can be taken by another of the same flush", async () => {
+    const at = await scenario(store());
+    const first = await start(at, { create: instance({ id: "passed-on" }) });
+    const second = firstTurn(at, { create: instance({ id: "passed-on" }) });
+    assert.deepEqual(await commit(at, second, next(at, first, { status: "ContinuedAsNew" })), [second.run, first.run]);
+    assert.equal((await store().findInstance(at.tenant, "passed-on"))?.run, second.run);
+  });
+
+  test("of two first turns with one id in one flush the first wins", async () => {
+    const at = await scenario(store());
+    const [first, second] = [firstTurn(at, { create: instance({ id: "twice" }) }), firstTurn(at, { create: instance({ id: "twice" }) })];
+    assert.deepEqual(await commit(at, first, second), [first.run]);
+    assert.equal((await store().findInstance(at.tenant, "twice"))?.run, first.run);
+  });
+
+  test("a run that exists is not created again, even under a new id", async () => {
+    const at = await scenario(store());
+    const first = await start(at);
+    assert.deepEqual(await commit(at, { ...first, create: instance(), nonce: "again" }), []);
+    await commit(at, next(at, first, { status: "Completed" }));
+    assert.deepEqual(await commit(at, { ...first, nonce: "again" }), []);
+    assert.equal((await store().readHistory(first, 1, 10)).length, 2);
+  });
+
+  test("a first turn with a tail is refused", async () => {
+    const at = await scenario(store());
+    assert.deepEqual(await commit(at, firstTurn(at, { tail: 2 })), []);
+  });
+
+  test("H052 a start key refuses a second start with the same workflow and key, also when the first run has closed", async () => {
+    const at = await scenario(store());
+    const startKey = { key: "k", digest: "d1" };
+    const first = await start(at, { create: instance({ startKey }), status: "Completed" });
+    const again = firstTurn(at, { create: instance({ startKey: { key: "k", digest: "d2" } }) });
+    const otherWorkflow = firstTurn(at, { create: instance({ startKey, workflow: "other" }) });
+    assert.deepEqual(await commit(at, again, otherWorkflow), [otherWorkflow.run]);
+    assert.deepEqual(await store().findStartKey(at.tenant, "order", "k"), { run: first.run, digest: "d1" });
+    assert.equal((await store().findStartKey(at.tenant, "other", "k"))?.run, otherWorkflow.run);
+    assert.equal(await store().findStartKey(unique("tenant-"), "order", "k"), undefined);
+    assert.equal(await store().getInstance(again), undefined);
+  });
+
+  test("H052 of two starts with one key in one flush the first wins", async () => {
+    const at = await scenario(store());
+    const startKey = { key: "batch", digest: "d" };
+    const [first, second, third] = [startKey, startKey, { key: "j", digest: "d" }].map((each) =>
+      firstTurn(at, { create: instance({ startKey: each }) }),
+    );
+    assert.ok(first && second && third);
+    assert.deepEqual(await commit(at, first, second, third), [first.run, third.run]);
+  });
+
+  test("a refused start does not keep its key", async () => {
+    const at = await scenario(store());
+    await start(at, { create: instance({ id: "held" }) });
+    const refused = firstTurn(at, { create: instance({ id: "held", startKey: { key: "free", digest: "d" } }) });
+    assert.deepEqual(await commit(at, refused), []);
+    assert.equal(await store().findStartKey(at.tenant, "order", "free"), undefined);
+    const accepted = await start(at, { create: instance({ startKey: { key: "free", digest: "e" } }) });
+    assert.deepEqual(await commit(at, accepted), [], "a start that is sent again");
+    assert.deepEqual(await store().findStartKey(at.tenant, "order", "free"), { run: accepted.run, digest: "e" });
+  });
+
+  test("start keys older than a time expire", async () => {
+    const at = await scenario(store());
+    for (const [key, time] of [["old", 10], ["young", 20]] as const) {
+      await start(at, { at: time, create: instance({ startKey: { key, digest: "d" } }) });
+    }
+    await store().expireStartKeys(20);
+    assert.equal(await store().findStartKey(at.tenant, "order", "old"), undefined);
+    assert.notEqual(await store().findStartKey(at.tenant, "order", "young"), undefined);
+  });
+
+  test("attributes are replaced as a whole, and removed by an empty set", async () => {
+    const at = await scenario(store());
+    const first = await start(at, { attributes: { a: 1, b: "x" } });
+    const second = next(at, first);
+    await commit(at, second);
+    assert.deepEqual((await store().getInstance(first))?.attributes, { a: 1, b: "x" }, "untouched by a turn without attributes");
+    const third = next(at, second, { attributes: { c: ["p"] } });
+    await commit(at, third);
+    assert.deepEqual((await store().getInstance(first))?.attributes, { c: ["p"] });
+    await commit(at, next(at, third, { attributes: {} }));
+    assert.deepEqual((await store().getInstance(first))?.attributes, {});
+  });
+
+  test("a mixed flush commits exactly what its guards admit", async () => {
+    const at = await scenario(store());
+    const runs = await Promise.all([start(at), start(at, { shard: shard(at, 1) }), start(at)]);
+    const [good, foreign, stale] = runs;
+    await start(at, { create: instance({ id: "busy-id" }) });
+    const closing = await start(at);
+    const flush = [
+      next(at, good, { timers: [{ effect: "1", due: 10 }] }),
+      firstTurn(at, { create: instance({ id: "busy-id" }), timers: [{ effect: "1", due: 10 }] }),
+      next(at, foreign, { timers: [{ effect: "1", due: 10 }] }),
+      firstTurn(at, { timers: [{ effect: "1", due: 10 }] }),
+      next(at, stale, { tail: 9, timers: [{ effect: "1", due: 10 }] }),
+      next(at, closing, { status: "Completed" }),
+    ];
+    const { done } = await store().commit({ fence: at.fence.slice(0, 1), turns: flush });
+    assert.deepEqual(
+      flush.map(({ run }) => done.has(run)),
+      [true, false, false, true, false, true],
+    );
+    for (const turn of flush) {
+      const stored = await timersOf(at, turn.run);
+      assert.equal(stored.length, done.has(turn.run) && turn.timers.length > 0 ? 1 : 0);
+    }
+  });
+
+  test("an empty flush is done at once", async () => {
+    const { done, failed } = await store().commit({ fence: [], turns: [] });
+    assert.deepEqual([done.size, failed.size], [0, 0]);
+  });
+
+  test("a flush of a thousand turns is one flush", async () => {
+    const at = await scenario(store());
+    const firsts = Array.from({ length: 1_000 }, (_, index) => firstTurn(at, { shard: shard(at, index % 2), timers: [{ effect: "1", due: index }] }));
+    assert.equal((await commit(at, ...firsts)).length, 1_000);
+    const seconds = firsts.map((turn) => next(at, turn, { status: "Completed" }));
+    assert.equal((await commit(at, ...seconds)).length, 1_000);
+    assert.deepEqual(await store().listTimers(at.shards, 10_000, 10), []);
+  });
+}

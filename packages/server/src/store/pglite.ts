@@ -1,0 +1,76 @@
+/**
+ * The embedded store: one process, nothing to install. PGlite runs without fsync, so records survive a killed process but not a power failure; use
+ * `postgresStore` where that matters.
+ *
+ * 1. A directory is open in one process at a time (STORE_LOCKED); whoever had it before is gone, so every shard is given up on opening.
+ */
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { InstanceKey, Store, StoreOptions, StoreProvider } from "../engine/ports/store.ts";
+import { DirectoryLock } from "./pglite/directory-lock.ts";
+import { PgliteDriver } from "./pglite/driver.ts";
+import { clearStrikes, countStrikes } from "./pglite/strike-file.ts";
+import type { SqlDriver } from "./sql/driver.ts";
+import { migrate, readMigrations } from "./sql/migrate.ts";
+import { SqlStore } from "./sql/sql-store.ts";
+
+const inMemory = "memory://";
+
+/** A store in a directory of its own, made when it is missing; `memory://` keeps nothing beyond `close`. */
+export function pgliteStore(directory = ".wovyr"): StoreProvider {
+  return {
+    kind: "pglite",
+    shared: false,
+    async open({ log }: StoreOptions): Promise<Store> {
+      if (directory === inMemory) return new SqlStore("pglite", await openDatabase(inMemory), { kind: "none" });
+      const path = resolve(directory);
+      mkdirSync(path, { recursive: true });
+      const lock = DirectoryLock.acquire(path);
+      try {
+        const driver = await openDatabase(join(path, "data"));
+        log.info(`records are kept in ${path}: safe against a killed process, not against a power failure (PGlite does not fsync)`);
+        return new EmbeddedStore(driver, lock, join(path, "strikes.jsonl"));
+      } catch (error) {
+        lock.release();
+        throw error;
+      }
+    },
+  };
+}
+
+class EmbeddedStore extends SqlStore {
+  readonly #lock: DirectoryLock;
+  readonly #strikePath: string;
+  #released: Promise<void> | undefined;
+
+  constructor(driver: SqlDriver, lock: DirectoryLock, strikePath: string) {
+    super("pglite", driver, { kind: "file", path: strikePath });
+    this.#lock = lock;
+    this.#strikePath = strikePath;
+  }
+
+  override async listStrikes() {
+    return countStrikes(this.#strikePath);
+  }
+
+  override async clearStrikes(key: InstanceKey) {
+    clearStrikes(this.#strikePath, key);
+  }
+
+  override close(): Promise<void> {
+    this.#released ??= super.close().finally(() => this.#lock.release());
+    return this.#released;
+  }
+}
+
+async function openDatabase(dataDirectory: string): Promise<SqlDriver> {
+  const driver = new PgliteDriver(dataDirectory);
+  try {
+    await migrate(driver, await readMigrations());
+    await driver.query("write", "update wovyr.shards set owner = null, lease_until = null where owner is not null", []);
+    return driver;
+  } catch (error) {
+    await driver.close().catch(() => {});
+    throw error;
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * The store for production: any number of orchestrators over one database.
+ *
+ * 1. Opening fails within seconds when the database cannot be reached, with a message that names host, port and database but never a password.
+ * 2. Once open, a lost connection is only ever a `StoreUnavailableError` of the statements it met; the next ones connect again.
+ */
+import { WovyrError } from "@wovyr/sdk";
+import { type StoreOptions, type StoreProvider, StoreUnavailableError } from "../engine/ports/store.ts";
+import { PostgresDriver } from "./postgres/driver.ts";
+import { DriverError } from "./sql/driver.ts";
+import { migrate, readMigrations } from "./sql/migrate.ts";
+import { SqlStore } from "./sql/sql-store.ts";
+
+export type PostgresStoreOptions = {
+  /** False behind a pooler in transaction mode: no statement is prepared and no session state kept. Default true. */
+  readonly prepare?: boolean;
+  /** Connections for statements that write. Default 3. */
+  readonly writeConnections?: number;
+  /** Connections for statements that only read. Default 3. */
+  readonly readConnections?: number;
+  /** How long a statement may take before its outcome counts as unknown, in milliseconds. Default 60000. */
+  readonly statementDeadline?: number;
+};
+
+const connectTimeout = 4;
+
+/** A store in a Postgres database (15 or newer), in its schema `wovyr`; the first process that opens it creates the tables. */
+export function postgresStore(url: string, options: PostgresStoreOptions = {}): StoreProvider {
+  const place = describe(url);
+  return {
+    kind: "postgres",
+    shared: true,
+    async open({ log }: StoreOptions) {
+      const driver = new PostgresDriver({
+        url,
+        prepare: options.prepare ?? true,
+        connections: { write: options.writeConnections ?? 3, read: options.readConnections ?? 3 },
+        statementDeadline: options.statementDeadline ?? 60_000,
+        connectTimeout,
+      });
+      try {
+        await migrate(driver, await readMigrations());
+      } catch (error) {
+        await driver.close();
+        if (!(error instanceof DriverError)) throw error;
+        throw new StoreUnavailableError(`cannot use Postgres at ${place}: ${error.message || error.code}`, { cause: error });
+      }
+      log.info(`records are kept in Postgres at ${place}`);
+      return new SqlStore("postgres", driver, { kind: "postgres", url });
+    },
+  };
+}
+
+/** `host:port/database` of a URL. */
+function describe(url: string): string {
+  let parsed: URL;
+  try {
+    parsed = new URL(url);
+  } catch {
+    throw new WovyrError("the URL of a Postgres store looks like postgres://user:password@host:5432/database", { code: "INVALID_OPTION" });
+  }
+  if (parsed.protocol !== "postgres:" && parsed.protocol !== "postgresql:") {
+    throw new WovyrError(`the URL of a Postgres store begins with postgres://, not ${parsed.protocol}//`, { code: "INVALID_OPTION" });
+  }
+  return `${parsed.hostname}:${parsed.port || "5432"}${parsed.pathname}`;
+}

@@ -1,0 +1,81 @@
+/**
+ * Commits a flush: one statement, one round trip.
+ *
+ * 1. A flush that the database rolled back because of others is sent again, a bounded number of times; nothing else is ever sent again.
+ * 2. A flush that the database refuses because of its values is halved until the turns that are to blame stand alone; those fail, the others commit.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { WovyrError } from "@wovyr/sdk";
+import type { Flush, FlushOutcome, TurnWrite } from "../../engine/ports/store.ts";
+import { turnProblem } from "../storable.ts";
+import type { SqlDriver } from "./driver.ts";
+import { classify, unavailable } from "./failure-class.ts";
+import { type FlushParameters, flushParameters } from "./flush-parameters.ts";
+import { parseNumbers } from "./text-list.ts";
+
+const parameterCount = 55;
+const statement = `select done, rejected from wovyr.commit_1(${Array.from({ length: parameterCount }, (_, at) => `$${at + 1}`).join(",")})`;
+const tries = 6;
+const pause = 5;
+
+type Outcome = {
+  readonly done: Set<string>;
+  readonly rejectedChildren: Set<string>;
+  readonly failed: Map<string, Error>;
+};
+
+export async function commit(driver: SqlDriver, flush: Flush): Promise<FlushOutcome> {
+  const outcome: Outcome = {
+    done: new Set(),
+    rejectedChildren: new Set(),
+    failed: new Map(),
+  };
+  await commitPart(driver, flush, outcome);
+  return outcome;
+}
+
+async function commitPart(driver: SqlDriver, flush: Flush, outcome: Outcome): Promise<void> {
+  if (flush.turns.length === 0) return;
+  try {
+    const parameters = flushParameters(flush);
+    if (parameters.order.length > 0) read(await send(driver, parameters), parameters, outcome);
+  } catch (error) {
+    if (classify(error) !== "refused") throw unavailable(error);
+    const [turn] = flush.turns;
+    if (turn !== undefined && flush.turns.length === 1) {
+      outcome.failed.set(turn.run, refusal(turn, error));
+      return;
+    }
+    const half = flush.turns.length >> 1;
+    await commitPart(driver, { fence: flush.fence, turns: flush.turns.slice(0, half) }, outcome);
+    await commitPart(driver, { fence: flush.fence, turns: flush.turns.slice(half) }, outcome);
+  }
+}
+
+async function send(driver: SqlDriver, parameters: FlushParameters): Promise<readonly unknown[]> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const [row] = await driver.query("write", statement, parameters.values);
+      return row ?? [];
+    } catch (error) {
+      if (classify(error) !== "again" || attempt === tries) throw error;
+      await sleep(pause * 2 ** attempt * (0.5 + Math.random()));
+    }
+  }
+}
+
+function read([done, rejected]: readonly unknown[], { order, children }: FlushParameters, outcome: Outcome): void {
+  if (typeof done === "string") for (const place of parseNumbers(done)) outcome.done.add((order[place - 1] as TurnWrite).run);
+  else for (const turn of order) outcome.done.add(turn.run);
+  if (typeof rejected === "string") for (const place of parseNumbers(rejected)) outcome.rejectedChildren.add(children[place - 1] as string);
+}
+
+function refusal(turn: TurnWrite, error: unknown): Error {
+  const problem = turnProblem(turn);
+  if (problem !== undefined) return problem;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new WovyrError(`the database refuses the turn of run ${turn.run} at ${turn.tail}: ${reason}`, {
+    code: "PAYLOAD_UNSERIALIZABLE",
+    cause: error,
+  });
+}

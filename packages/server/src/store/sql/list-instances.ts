@@ -1,0 +1,32 @@
+import type { ListFilter } from "../../engine/ports/store.ts";
+import { encodeAttributes } from "./attribute-text.ts";
+import type { SqlValue } from "./driver.ts";
+
+export type Statement = {
+  readonly text: string;
+  readonly params: readonly SqlValue[];
+};
+
+/** The statement that lists a tenant's instances from the newest on. */
+export function listInstances(tenant: string, filter: ListFilter, page: { after?: string; limit: number }): Statement {
+  const params: SqlValue[] = [];
+  const bind = (value: SqlValue, type: string): string => `$${params.push(value)}::${type}`;
+  const conditions = [`i.tenant = ${bind(tenant, "text")}`];
+  if (page.after !== undefined) conditions.push(`i.run < ${bind(page.after, "text")}`);
+  if (filter.workflow !== undefined) conditions.push(`i.workflow = ${bind(filter.workflow, "text")}`);
+  if (filter.statuses !== undefined) conditions.push(`i.status = any (string_to_array(${bind(filter.statuses.join(","), "text")}, ','))`);
+  if (filter.startedAfter !== undefined) conditions.push(`i.created_at > ${bind(filter.startedAfter, "bigint")}`);
+  if (filter.startedBefore !== undefined) conditions.push(`i.created_at < ${bind(filter.startedBefore, "bigint")}`);
+  for (const [name, value] of Object.entries(filter.attributes ?? {})) {
+    const equal = `a.attributes @> ${bind(encodeAttributes({ [name]: value }), "text::jsonb")}`;
+    conditions.push(
+      typeof value === "string" ? `(${equal} or a.attributes @> ${bind(encodeAttributes({ [name]: [value] }), "text::jsonb")})` : equal,
+    );
+  }
+  return {
+    text: `select wovyr.instance_1(i, a.attributes) from wovyr.instances i
+left join wovyr.instance_attributes a on a.tenant = i.tenant and a.run = i.run
+where ${conditions.join(" and ")} order by i.run desc limit ${bind(page.limit, "integer")}`,
+    params,
+  };
+}

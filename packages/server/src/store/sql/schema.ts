@@ -1,0 +1,177 @@
+/**
+ * The tables of the SQL stores, all in the Postgres schema `wovyr`.
+ *
+ * 1. Times of the engine are milliseconds since the epoch as `bigint`; only leases, which the database's own clock judges, are timestamps.
+ * 2. Texts compare by code point (`collate "C"`).
+ * 3. The row of an instance is narrow, and no index covers a column that changes at every turn, so that an update rewrites no index.
+ */
+import { sql } from "drizzle-orm";
+import {
+  bigint,
+  bigserial,
+  boolean,
+  customType,
+  index,
+  integer,
+  jsonb,
+  pgSchema,
+  primaryKey,
+  timestamp,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
+
+const text = customType<{ data: string }>({
+  dataType: () => 'text collate "C"',
+});
+const milliseconds = (name: string) => bigint(name, { mode: "number" });
+
+export const wovyr = pgSchema("wovyr");
+
+export const groups = wovyr.table("groups", {
+  name: text("name").primaryKey(),
+  /** The number of the group's first shard; its shards are consecutive. */
+  first: integer("first").notNull(),
+  shards: integer("shards").notNull(),
+});
+
+export const shards = wovyr.table("shards", {
+  id: integer("id").primaryKey(),
+  group: text("group").notNull(),
+  epoch: bigint("epoch", { mode: "number" }).notNull(),
+  owner: text("owner"),
+  leaseUntil: timestamp("lease_until", { withTimezone: true }),
+});
+
+export const instances = wovyr.table(
+  "instances",
+  {
+    createdAt: milliseconds("created_at").notNull(),
+    closedAt: milliseconds("closed_at"),
+    shard: integer("shard").notNull(),
+    tail: integer("tail").notNull(),
+    busy: boolean("busy").notNull(),
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    id: text("id").notNull(),
+    workflow: text("workflow").notNull(),
+    version: text("version").notNull(),
+    status: text("status").notNull(),
+    /** Of the last turn. */
+    nonce: text("nonce").notNull(),
+    /** JSON of a `ParentLink`. */
+    parent: text("parent"),
+    correlationId: text("correlation_id"),
+  },
+  (table) => [
+    primaryKey({ name: "instances_pk", columns: [table.tenant, table.run] }),
+    uniqueIndex("instances_open").on(table.tenant, table.id).where(sql`${table.closedAt} is null`),
+    index("instances_closed").on(table.tenant, table.id, table.run).where(sql`${table.closedAt} is not null`),
+    index("instances_busy").on(table.shard, table.run, table.tenant).where(sql`${table.busy}`),
+    index("instances_parked").on(table.shard, table.run, table.tenant).where(sql`${table.status} = 'parked'`),
+  ],
+);
+
+export const history = wovyr.table(
+  "history",
+  {
+    at: milliseconds("at").notNull(),
+    seq: integer("seq").notNull(),
+    count: integer("count").notNull(),
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    node: text("node").notNull(),
+    /** JSON of the turn's events. */
+    events: text("events").notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: "history_pk",
+      columns: [table.tenant, table.run, table.seq],
+    }),
+  ],
+);
+
+export const timers = wovyr.table(
+  "timers",
+  {
+    due: milliseconds("due").notNull(),
+    shard: integer("shard").notNull(),
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    effect: text("effect").notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: "timers_pk",
+      columns: [table.tenant, table.run, table.effect],
+    }),
+    index("timers_due").on(table.shard, table.due, table.run, table.effect),
+  ],
+);
+
+export const inbox = wovyr.table(
+  "inbox",
+  {
+    position: bigserial("position", { mode: "number" }).notNull(),
+    shard: integer("shard").notNull(),
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    message: text("message").notNull(),
+    /** JSON of an incoming fact. */
+    fact: text("fact").notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: "inbox_pk",
+      columns: [table.tenant, table.run, table.message],
+    }),
+    index("inbox_posted").on(table.shard, table.position),
+  ],
+);
+
+export const startKeys = wovyr.table(
+  "start_keys",
+  {
+    at: milliseconds("at").notNull(),
+    tenant: text("tenant").notNull(),
+    /** Digest of workflow and key, which may be too long for an index together. */
+    slot: text("slot").notNull(),
+    run: text("run").notNull(),
+    /** Of the request that came with the key. */
+    digest: text("digest").notNull(),
+  },
+  (table) => [primaryKey({ name: "start_keys_pk", columns: [table.tenant, table.slot] }), index("start_keys_at").on(table.at)],
+);
+
+export const instanceAttributes = wovyr.table(
+  "instance_attributes",
+  {
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    attributes: jsonb("attributes").notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: "instance_attributes_pk",
+      columns: [table.tenant, table.run],
+    }),
+    index("instance_attributes_search").using("gin", sql`${table.attributes} jsonb_path_ops`),
+  ],
+);
+
+/** Turns that never ended, recorded by the watchdog. */
+export const strikes = wovyr.table(
+  "strikes",
+  {
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    tail: integer("tail").notNull(),
+    count: integer("count").notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: "strikes_pk",
+      columns: [table.tenant, table.run, table.tail],
+    }),
+  ],
+);

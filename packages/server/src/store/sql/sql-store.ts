@@ -1,0 +1,257 @@
+/**
+ * The store over any driver of the Postgres dialect.
+ *
+ * 1. Nothing is cached: every answer is the database's.
+ * 2. A text that cannot be stored is found nowhere and refused on the way in, whatever the driver would make of it.
+ */
+import { WovyrError } from "@wovyr/sdk";
+import type {
+  Claim,
+  ClaimRequest,
+  Flush,
+  InboxMessage,
+  InstanceKey,
+  ListFilter,
+  LoadedInstance,
+  ShardEpoch,
+  Store,
+  StrikeSink,
+} from "../../engine/ports/store.ts";
+import { StoreUnavailableError } from "../../engine/ports/store.ts";
+import { isStorable, messageProblem } from "../storable.ts";
+import { commit } from "./commit.ts";
+import { DriverError, type SqlDriver, type SqlLane, type SqlValue } from "./driver.ts";
+import { classify, unavailable } from "./failure-class.ts";
+import { startSlot } from "./flush-parameters.ts";
+import { listInstances } from "./list-instances.ts";
+import { readInstance, readTurn } from "./rows.ts";
+import { arrayLiteral, textList } from "./text-list.ts";
+
+const tries = 6;
+const groupMismatch = "WV001";
+
+export class SqlStore implements Store {
+  readonly kind: string;
+  readonly strikes: StrikeSink;
+  readonly #driver: SqlDriver;
+  #closing: Promise<void> | undefined;
+
+  constructor(kind: string, driver: SqlDriver, strikes: StrikeSink) {
+    this.kind = kind;
+    this.strikes = strikes;
+    this.#driver = driver;
+  }
+
+  async claimShards(request: ClaimRequest): Promise<Claim> {
+    const { group, shards, owner, lease, dead = [] } = request;
+    const rows = await this.#query("write", "select * from wovyr.claim_1($1, $2, $3, $4, string_to_array($5, E'\\x1f'))", [
+      group,
+      shards,
+      owner,
+      lease,
+      textList(dead),
+    ]);
+    const granted: ShardEpoch[] = [];
+    const held: { shard: number; owner: string; remaining: number }[] = [];
+    for (const [shard, epoch, holder, remaining] of rows) {
+      if (typeof epoch === "number") granted.push({ shard: shard as number, epoch });
+      else
+        held.push({
+          shard: shard as number,
+          owner: holder as string,
+          remaining: remaining as number,
+        });
+    }
+    return { granted, held };
+  }
+
+  async renewShards(owner: string, shards: readonly ShardEpoch[], lease: number): Promise<readonly ShardEpoch[]> {
+    if (shards.length === 0) return [];
+    const rows = await this.#query("write", "select * from wovyr.renew_1($1, $2, $3, $4)", [owner, ...epochLists(shards), lease]);
+    return rows
+      .map(([shard, epoch]) => ({
+        shard: shard as number,
+        epoch: epoch as number,
+      }))
+      .sort((a, b) => a.shard - b.shard);
+  }
+
+  async releaseShards(owner: string, shards: readonly ShardEpoch[]): Promise<void> {
+    if (shards.length > 0) await this.#query("write", "select wovyr.release_1($1, $2, $3)::text", [owner, ...epochLists(shards)]);
+  }
+
+  async commit(flush: Flush) {
+    this.#checkOpen();
+    return commit(this.#driver, flush);
+  }
+
+  async post(messages: readonly InboxMessage[]): Promise<void> {
+    if (messages.length === 0) return;
+    for (const message of messages) {
+      const problem = messageProblem(message);
+      if (problem !== undefined) throw problem;
+    }
+    await this.#query("write", "select wovyr.post_1($1, $2, $3, $4, $5, $6)::text", [
+      messages.length,
+      textList(messages.map(({ tenant }) => tenant)),
+      textList(messages.map(({ run }) => run)),
+      arrayLiteral(messages.map(({ shard }) => shard)),
+      textList(messages.map(({ message }) => message)),
+      textList(messages.map(({ fact }) => fact)),
+    ]);
+  }
+
+  async drop(messages: readonly (InstanceKey & { readonly message: string })[]): Promise<void> {
+    const known = messages.filter(({ tenant, run, message }) => isStorable(tenant) && isStorable(run) && isStorable(message));
+    if (known.length === 0) return;
+    await this.#query("write", "select wovyr.drop_1($1, $2, $3, $4)::text", [
+      known.length,
+      textList(known.map(({ tenant }) => tenant)),
+      textList(known.map(({ run }) => run)),
+      textList(known.map(({ message }) => message)),
+    ]);
+  }
+
+  async findInstance(tenant: string, id: string) {
+    const [row] = await this.#find("select wovyr.find_1($1, $2)", [tenant, id]);
+    return row?.[0] == null ? undefined : readInstance(String(row[0]));
+  }
+
+  async getInstance({ tenant, run }: InstanceKey) {
+    const [row] = await this.#find("select wovyr.get_1($1, $2)", [tenant, run]);
+    return row?.[0] == null ? undefined : readInstance(String(row[0]));
+  }
+
+  async findStartKey(tenant: string, workflow: string, key: string) {
+    if (!isStorable(workflow) || !isStorable(key)) return undefined;
+    const [row] = await this.#find("select * from wovyr.start_key_1($1, $2)", [tenant, startSlot(workflow, key)]);
+    return row && { run: String(row[0]), digest: String(row[1]) };
+  }
+
+  async loadInstances(keys: readonly InstanceKey[]): Promise<readonly LoadedInstance[]> {
+    const known = keys.filter(({ tenant, run }) => isStorable(tenant) && isStorable(run));
+    if (known.length === 0) return [];
+    const rows = await this.#query("read", "select * from wovyr.load_1($1, $2)", [
+      textList(known.map(({ tenant }) => tenant)),
+      textList(known.map(({ run }) => run)),
+    ]);
+    const loaded: {
+      row: LoadedInstance["row"];
+      turns: LoadedInstance["turns"][number][];
+    }[] = [];
+    for (const [instance, ...turn] of rows) {
+      if (instance !== null) loaded.push({ row: readInstance(String(instance)), turns: [] });
+      if (turn[0] !== null) loaded.at(-1)?.turns.push(readTurn(turn));
+    }
+    return loaded;
+  }
+
+  async readHistory({ tenant, run }: InstanceKey, fromSeq: number, limit: number) {
+    const rows = await this.#find("select * from wovyr.history_1($1, $2, $3, $4)", [tenant, run, fromSeq, limit]);
+    return rows.map(readTurn);
+  }
+
+  async readLastTurn({ tenant, run }: InstanceKey) {
+    const [row] = await this.#find("select * from wovyr.last_turn_1($1, $2)", [tenant, run]);
+    return row && readTurn(row);
+  }
+
+  async listInstances(tenant: string, filter: ListFilter, page: { after?: string; limit: number }) {
+    const { text, params } = listInstances(tenant, filter, page);
+    const rows = await this.#find(text, params);
+    return rows.map(([instance]) => readInstance(String(instance)));
+  }
+
+  async listRunnable(shards: readonly number[], which: "busy" | "parked", page: { after?: InstanceKey; limit: number }) {
+    const rows = await this.#query("read", "select * from wovyr.runnable_1($1, $2, $3, $4, $5)", [
+      arrayLiteral([...new Set(shards)]),
+      which === "parked",
+      page.after?.run ?? "",
+      page.after?.tenant ?? "",
+      page.limit,
+    ]);
+    return rows.map(([instance]) => readInstance(String(instance)));
+  }
+
+  async listInbox(shards: readonly number[], page: { after?: number; limit: number }) {
+    const rows = await this.#query("read", "select * from wovyr.inbox_1($1, $2, $3)", [
+      arrayLiteral([...new Set(shards)]),
+      page.after ?? 0,
+      page.limit,
+    ]);
+    return rows.map(([tenant, run, shard, message, fact, position]) => ({
+      tenant: String(tenant),
+      run: String(run),
+      shard: Number(shard),
+      message: String(message),
+      fact: String(fact),
+      position: Number(position),
+    }));
+  }
+
+  async listTimers(shards: readonly number[], until: number, limit: number) {
+    const rows = await this.#query("read", "select * from wovyr.timers_1($1, $2, $3)", [arrayLiteral([...new Set(shards)]), until, limit]);
+    return rows.map(([tenant, run, shard, effect, due]) => ({
+      tenant: String(tenant),
+      run: String(run),
+      shard: Number(shard),
+      effect: String(effect),
+      due: Number(due),
+    }));
+  }
+
+  async listStrikes(): Promise<readonly (InstanceKey & { readonly tail: number; readonly count: number })[]> {
+    const rows = await this.#query("read", "select tenant, run, tail, count from wovyr.strikes order by tenant, run, tail", []);
+    return rows.map(([tenant, run, tail, count]) => ({
+      tenant: String(tenant),
+      run: String(run),
+      tail: Number(tail),
+      count: Number(count),
+    }));
+  }
+
+  async clearStrikes({ tenant, run }: InstanceKey): Promise<void> {
+    await this.#query("write", "delete from wovyr.strikes where tenant = $1 and run = $2", [tenant, run]);
+  }
+
+  async expireStartKeys(before: number): Promise<void> {
+    await this.#query("write", "delete from wovyr.start_keys where at < $1::bigint", [before]);
+  }
+
+  async ping(): Promise<void> {
+    await this.#query("read", "select 1", []);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#driver.close();
+    return this.#closing;
+  }
+
+  /** A query by names that come from outside: what cannot be stored is not there. */
+  async #find(text: string, params: readonly SqlValue[]): Promise<readonly (readonly SqlValue[])[]> {
+    if (params.some((value) => typeof value === "string" && !isStorable(value))) return [];
+    return this.#query("read", text, params);
+  }
+
+  async #query(lane: SqlLane, text: string, params: readonly SqlValue[]): Promise<readonly (readonly SqlValue[])[]> {
+    for (let attempt = 1; ; attempt += 1) {
+      this.#checkOpen();
+      try {
+        return await this.#driver.query(lane, text, params);
+      } catch (error) {
+        const kind = classify(error);
+        if (error instanceof DriverError && error.code === groupMismatch) throw new WovyrError(error.message, { code: "INVALID_OPTION" });
+        if (kind === "refused") throw error;
+        if (kind === "unavailable" || attempt === tries) throw unavailable(error);
+      }
+    }
+  }
+
+  #checkOpen(): void {
+    if (this.#closing !== undefined) throw new StoreUnavailableError("the store is closed");
+  }
+}
+
+function epochLists(shards: readonly ShardEpoch[]): [string, string] {
+  return [arrayLiteral(shards.map(({ shard }) => shard)), arrayLiteral(shards.map(({ epoch }) => epoch))];
+}

@@ -1,0 +1,86 @@
+/**
+ * What every provider can keep as text.
+ *
+ * 1. No text holds U+0000 (Postgres refuses it), U+001F (separates values on their way to the database) or half of a surrogate pair (UTF-8 has no
+ *    form for it). JSON text, as `JSON.stringify` makes it, never does: it escapes all three.
+ */
+import { WovyrError } from "@wovyr/sdk";
+import type { InboxMessage, NewInstance, TurnWrite } from "../engine/ports/store.ts";
+
+declare global {
+  interface String {
+    /** In Node since 20; its type comes with ES2024. */
+    isWellFormed(): boolean;
+  }
+}
+
+export function isStorable(text: string): boolean {
+  return !text.includes("\u0000") && !text.includes("\u001f") && text.isWellFormed();
+}
+
+/** Refuses a text that no provider can keep; `field` says which. */
+export class UnstorableTextError extends WovyrError {
+  constructor(field: string) {
+    super(`${field} holds a character that cannot be stored: U+0000, U+001F or half of a surrogate pair`, {
+      code: "PAYLOAD_UNSERIALIZABLE",
+    });
+  }
+}
+
+/** Why a turn can never be stored, if so. */
+export function turnProblem(turn: TurnWrite): UnstorableTextError | undefined {
+  const field = badTurnField(turn);
+  return field === undefined ? undefined : new UnstorableTextError(field);
+}
+
+/** Why a message can never be stored, if so. */
+export function messageProblem(message: InboxMessage): UnstorableTextError | undefined {
+  const field = badMessageField(message, "message");
+  return field === undefined ? undefined : new UnstorableTextError(field);
+}
+
+function badTurnField(turn: TurnWrite): string | undefined {
+  if (!isStorable(turn.tenant)) return "tenant";
+  if (!isStorable(turn.run)) return "run";
+  if (!isStorable(turn.node)) return "node";
+  if (!isStorable(turn.nonce)) return "nonce";
+  if (!isStorable(turn.events)) return "events";
+  if (turn.create !== undefined) {
+    const field = badInstanceField(turn.create, "create");
+    if (field !== undefined) return field;
+  }
+  for (const timer of turn.timers) if (!isStorable(timer.effect)) return "timers.effect";
+  for (const effect of turn.timersDone) if (!isStorable(effect)) return "timersDone";
+  for (const message of turn.consumed) if (!isStorable(message)) return "consumed";
+  for (const child of turn.children) {
+    if (!isStorable(child.run)) return "children.run";
+    const field =
+      badInstanceField(child.instance, "children.instance") ??
+      badMessageField(child.start, "children.start") ??
+      badMessageField(child.rejection, "children.rejection");
+    if (field !== undefined) return field;
+  }
+  for (const message of turn.sends) {
+    const field = badMessageField(message, "sends");
+    if (field !== undefined) return field;
+  }
+  return undefined;
+}
+
+function badInstanceField(instance: NewInstance, path: string): string | undefined {
+  if (!isStorable(instance.id)) return `${path}.id`;
+  if (!isStorable(instance.workflow)) return `${path}.workflow`;
+  if (!isStorable(instance.version)) return `${path}.version`;
+  if (instance.correlationId !== undefined && !isStorable(instance.correlationId)) return `${path}.correlationId`;
+  if (instance.startKey !== undefined && !isStorable(instance.startKey.key)) return `${path}.startKey.key`;
+  if (instance.startKey !== undefined && !isStorable(instance.startKey.digest)) return `${path}.startKey.digest`;
+  return undefined;
+}
+
+function badMessageField(message: InboxMessage, path: string): string | undefined {
+  if (!isStorable(message.tenant)) return `${path}.tenant`;
+  if (!isStorable(message.run)) return `${path}.run`;
+  if (!isStorable(message.message)) return `${path}.message`;
+  if (!isStorable(message.fact)) return `${path}.fact`;
+  return undefined;
+}
