@@ -62,9 +62,7 @@ function select(wanted: readonly string[]): string[] {
 }
 
 function matching(pattern: string): string[] {
-  const expression = pattern
-    .replace(/[.+^${}()|[\]\\]/g, "\\$&")
-    .replace(/\*\*\/|\*/g, (stars) => (stars === "*" ? "[^/]*" : "(?:.*/)?"));
+  const expression = pattern.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/\*\*\/|\*/g, (stars) => (stars === "*" ? "[^/]*" : "(?:.*/)?"));
   const test = new RegExp(`^${expression}$`);
   return testFiles(root).filter((file) => test.test(relative(root, file)));
 }

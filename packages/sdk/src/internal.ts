@@ -32,3 +32,4 @@ export * from "./protocol/routes.ts";
 export * from "./protocol/schemas.ts";
 export * from "./protocol/status.ts";
 export * from "./runtime/execution.ts";
+export * from "./runtime/limits.ts";

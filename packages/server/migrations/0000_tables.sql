@@ -1,4 +1,4 @@
-CREATE SCHEMA IF NOT EXISTS "wovyr";
+CREATE SCHEMA "wovyr";
 --> statement-breakpoint
 CREATE TABLE "wovyr"."groups" (
 	"name" text collate "C" PRIMARY KEY NOT NULL,
@@ -73,6 +73,7 @@ CREATE TABLE "wovyr"."strikes" (
 	"tenant" text collate "C" NOT NULL,
 	"run" text collate "C" NOT NULL,
 	"tail" integer NOT NULL,
+	"workflow" text collate "C" NOT NULL,
 	"count" integer NOT NULL,
 	CONSTRAINT "strikes_pk" PRIMARY KEY("tenant","run","tail")
 );

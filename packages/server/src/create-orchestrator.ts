@@ -2,13 +2,7 @@
 import { hostname } from "node:os";
 import { type AnyWorkflow, WovyrError } from "@wovyr/sdk";
 import type { Client } from "@wovyr/sdk/client";
-import {
-	clientOver,
-	type Duration,
-	defaultLimits,
-	milliseconds,
-	type PayloadCodec,
-} from "@wovyr/sdk/internal";
+import { clientOver, type Duration, defaultLimits, milliseconds, type PayloadCodec } from "@wovyr/sdk/internal";
 import type { FastifyInstance, FastifyPluginAsync } from "fastify";
 import { nanoid } from "nanoid";
 import type { EngineLimits } from "./engine/engine.ts";
@@ -27,59 +21,59 @@ import { startWatchdog, type Watchdog } from "./platform/watchdog.ts";
 import { pgliteStore } from "./store/pglite.ts";
 
 export type OrchestratorOptions = {
-	readonly workflows: readonly AnyWorkflow[];
-	/** Default: `pgliteStore(".wovyr")`. */
-	readonly store?: StoreProvider | undefined;
-	/** Orchestrators of one group host the same workflows; default `"default"`. */
-	readonly group?: string | undefined;
-	/** Transforms payloads on their way to the store and back: compression, encryption. */
-	readonly codec?: PayloadCodec | undefined;
-	/** Default: lines on standard error, from `warn` up. */
-	readonly log?: EngineLog | undefined;
-	/** How long ownership lasts without renewal, and so how long a takeover from a dead machine takes; default 10 s. */
-	readonly lease?: Duration | undefined;
-	/** How long `close()` waits for activities that run; default 10 s. */
-	readonly shutdownGrace?: Duration | undefined;
-	/** How long a turn may run without yielding before the process is ended; default 10 s; false: for ever. */
-	readonly turnTimeout?: Duration | false | undefined;
-	readonly limits?:
-		| {
-				/** Activities that run in this process at once; default 1,000. */
-				readonly activities?: number | undefined;
-				/** Bytes of one value; default 2 MiB. */
-				readonly payload?: number | undefined;
-				/** Events of one run; default 100,000. */
-				readonly history?: number | undefined;
-				/** Idle instances that are kept in memory; default 50,000. */
-				readonly cachedInstances?: number | undefined;
-				/** Their estimated bytes; default 256 MiB. */
-				readonly cachedBytes?: number | undefined;
-		  }
-		| undefined;
+  readonly workflows: readonly AnyWorkflow[];
+  /** Default: `pgliteStore(".wovyr")`. */
+  readonly store?: StoreProvider | undefined;
+  /** Orchestrators of one group host the same workflows; default `"default"`. */
+  readonly group?: string | undefined;
+  /** Transforms payloads on their way to the store and back: compression, encryption. */
+  readonly codec?: PayloadCodec | undefined;
+  /** Default: lines on standard error, from `warn` up. */
+  readonly log?: EngineLog | undefined;
+  /** How long ownership lasts without renewal, and so how long a takeover from a dead machine takes; default 10 s. */
+  readonly lease?: Duration | undefined;
+  /** How long `close()` waits for activities that run; default 10 s. */
+  readonly shutdownGrace?: Duration | undefined;
+  /** How long a turn may run without yielding before the process is ended; default 10 s; false: for ever. */
+  readonly turnTimeout?: Duration | false | undefined;
+  readonly limits?:
+    | {
+        /** Activities that run in this process at once; default 1,000. */
+        readonly activities?: number | undefined;
+        /** Bytes of one value; default 2 MiB. */
+        readonly payload?: number | undefined;
+        /** Events of one run; default 100,000. */
+        readonly history?: number | undefined;
+        /** Idle instances that are kept in memory; default 50,000. */
+        readonly cachedInstances?: number | undefined;
+        /** Their estimated bytes; default 256 MiB. */
+        readonly cachedBytes?: number | undefined;
+      }
+    | undefined;
 };
 
 export type ListenOptions = {
-	/** Default 7420; 0 takes a free one. */
-	readonly port?: number | undefined;
-	/** Default `127.0.0.1`. */
-	readonly host?: string | undefined;
-	/** Anyone who reaches the port may do anything: needed by name for an address beyond this machine. */
-	readonly allowUnauthenticated?: boolean | undefined;
+  /** Default 7420; 0 takes a free one. */
+  readonly port?: number | undefined;
+  /** Default `127.0.0.1`. */
+  readonly host?: string | undefined;
+  /** Anyone who reaches the port may do anything: needed by name for an address beyond this machine. */
+  readonly allowUnauthenticated?: boolean | undefined;
 };
 
 export interface Orchestrator extends AsyncDisposable {
-	/** A client in this process, without HTTP. */
-	readonly client: Client;
-	/** The Fastify instance that serves the API. */
-	readonly http: FastifyInstance;
-	/** The API as a plugin for a Fastify instance of your own. */
-	readonly plugin: FastifyPluginAsync;
-	/** Whether it can take work now. */
-	readonly ready: boolean;
-	/** Serves the API; resolves with its URL. */
-	listen(options?: ListenOptions): Promise<string>;
-	/** Lets running work end, hands over the rest, loses nothing. */
-	close(): Promise<void>;
+  /** A client in this process, without HTTP. */
+  readonly client: Client;
+  /** The Fastify instance that serves the API. */
+  readonly http: FastifyInstance;
+  /** The API as a plugin for a Fastify instance of your own. */
+  readonly plugin: FastifyPluginAsync;
+  /** Whether it can take work now. */
+  readonly ready: boolean;
+  /** Serves the API; resolves with its URL. */
+  listen(options?: ListenOptions): Promise<string>;
+  /** Lets running work end, hands over the rest, loses nothing. */
+  close(): Promise<void>;
 }
 
 const defaultPort = 7420;
@@ -88,113 +82,99 @@ const shardsOfGroup = 256;
 const loopback = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
 
 /** Hosts workflows; resolves when it takes work. A store that cannot be reached is waited for in the background, with `ready` false. */
-export async function createOrchestrator(
-	options: OrchestratorOptions,
-): Promise<Orchestrator> {
-	const registry = new Registry(definitionsOf(options.workflows));
-	const log = options.log ?? consoleLog("warn");
-	const provider = options.store ?? pgliteStore();
-	const grace = milliseconds(options.shutdownGrace ?? "10s", "shutdownGrace");
-	const turnTimeout =
-		options.turnTimeout === false
-			? undefined
-			: milliseconds(options.turnTimeout ?? "10s", "turnTimeout");
-	let watchdog: Watchdog | undefined;
-	const host = new EngineHost({
-		provider,
-		registry,
-		log,
-		clock: systemClock,
-		random: systemRandom,
-		loop: systemLoop,
-		executor: inProcess,
-		codec: options.codec,
-		limits: limitsOf(options),
-		group: options.group ?? "default",
-		shards: shardsOfGroup,
-		node: processName(hostname(), process.pid, nanoid(8)),
-		lease: milliseconds(options.lease ?? "10s", "lease"),
-		deadOwners: (owners) => deadProcesses(owners, hostname()),
-		turnBegan: (turn) => watchdog?.began(turn),
-		opened: (store) => {
-			if (turnTimeout !== undefined)
-				watchdog ??= startWatchdog(store.strikes, turnTimeout);
-		},
-	});
-	try {
-		await host.start();
-	} catch (error) {
-		await watchdog?.stop();
-		throw error;
-	}
-	const operations = (tenant: string) => host.operations(tenant);
-	const http = createHttpServer({ operations, log });
-	let closing: Promise<void> | undefined;
-	const close = async () => {
-		await http.close();
-		await host.close(grace);
-		await watchdog?.stop();
-	};
-	return {
-		client: clientOver(operations(defaultTenant)),
-		http,
-		plugin: httpApi({ operations, log }),
-		get ready() {
-			return host.ready;
-		},
-		listen: (at = {}) => listen(http, at),
-		close: () => (closing ??= close()),
-		[Symbol.asyncDispose]: () => (closing ??= close()),
-	};
+export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
+  const registry = new Registry(definitionsOf(options.workflows));
+  const log = options.log ?? consoleLog("warn");
+  const provider = options.store ?? pgliteStore();
+  const grace = milliseconds(options.shutdownGrace ?? "10s", "shutdownGrace");
+  const turnTimeout = options.turnTimeout === false ? undefined : milliseconds(options.turnTimeout ?? "10s", "turnTimeout");
+  let watchdog: Watchdog | undefined;
+  const host = new EngineHost({
+    provider,
+    registry,
+    log,
+    clock: systemClock,
+    random: systemRandom,
+    loop: systemLoop,
+    executor: inProcess,
+    codec: options.codec,
+    limits: limitsOf(options),
+    group: options.group ?? "default",
+    shards: shardsOfGroup,
+    node: processName(hostname(), process.pid, nanoid(8)),
+    lease: milliseconds(options.lease ?? "10s", "lease"),
+    deadOwners: (owners) => deadProcesses(owners, hostname()),
+    turnBegan: (turn) => watchdog?.began(turn),
+    opened: (store) => {
+      if (turnTimeout !== undefined) watchdog ??= startWatchdog(store.strikes, turnTimeout);
+    },
+  });
+  try {
+    await host.start();
+  } catch (error) {
+    await watchdog?.stop();
+    throw error;
+  }
+  const operations = (tenant: string) => host.operations(tenant);
+  const http = createHttpServer({ operations, log });
+  let closing: Promise<void> | undefined;
+  const close = async () => {
+    await http.close();
+    await host.close(grace);
+    await watchdog?.stop();
+  };
+  return {
+    client: clientOver(operations(defaultTenant)),
+    http,
+    plugin: httpApi({ operations, log }),
+    get ready() {
+      return host.ready;
+    },
+    listen: (at = {}) => listen(http, at),
+    close: () => (closing ??= close()),
+    [Symbol.asyncDispose]: () => (closing ??= close()),
+  };
 }
 
 function definitionsOf(workflows: readonly AnyWorkflow[]) {
-	if (!Array.isArray(workflows))
-		throw new WovyrError("createOrchestrator takes `workflows: [ … ]`", {
-			code: "INVALID_OPTION",
-		});
-	return workflows.map((workflow, index) => {
-		const definition = (workflow as Partial<AnyWorkflow> | undefined)
-			?.definition;
-		if (definition === undefined)
-			throw new WovyrError(
-				`workflows[${index}] is not what \`workflow(…)\` returned`,
-				{ code: "INVALID_DEFINITION" },
-			);
-		return definition;
-	});
+  if (!Array.isArray(workflows))
+    throw new WovyrError("createOrchestrator takes `workflows: [ … ]`", {
+      code: "INVALID_OPTION",
+    });
+  return workflows.map((workflow, index) => {
+    const definition = (workflow as Partial<AnyWorkflow> | undefined)?.definition;
+    if (definition === undefined)
+      throw new WovyrError(`workflows[${index}] is not what \`workflow(…)\` returned`, { code: "INVALID_DEFINITION" });
+    return definition;
+  });
 }
 
 function limitsOf({ limits = {} }: OrchestratorOptions): EngineLimits {
-	return {
-		execution: {
-			...defaultLimits,
-			...(limits.payload !== undefined && { payload: limits.payload }),
-			...(limits.history !== undefined && { history: limits.history }),
-		},
-		cache: {
-			instances: limits.cachedInstances ?? 50_000,
-			bytes: limits.cachedBytes ?? 256 * 1024 * 1024,
-		},
-		journal: defaultJournalLimits,
-		activities: limits.activities ?? 1_000,
-		waitingActivities: 100_000,
-		waiters: 100_000,
-	};
+  return {
+    execution: {
+      ...defaultLimits,
+      ...(limits.payload !== undefined && { payload: limits.payload }),
+      ...(limits.history !== undefined && { history: limits.history }),
+    },
+    cache: {
+      instances: limits.cachedInstances ?? 50_000,
+      bytes: limits.cachedBytes ?? 256 * 1024 * 1024,
+    },
+    journal: defaultJournalLimits,
+    activities: limits.activities ?? 1_000,
+    waitingActivities: 100_000,
+    waiters: 100_000,
+  };
 }
 
 async function listen(
-	http: FastifyInstance,
-	{
-		port = defaultPort,
-		host = "127.0.0.1",
-		allowUnauthenticated = false,
-	}: ListenOptions,
+  http: FastifyInstance,
+  { port = defaultPort, host = "127.0.0.1", allowUnauthenticated = false }: ListenOptions,
 ): Promise<string> {
-	if (!loopback.test(host) && !allowUnauthenticated)
-		throw new WovyrError(
-			`Listening on ${host} would let anyone who reaches it start and end workflows: there is no authentication yet. Listen on 127.0.0.1 and put a proxy that authenticates in front, or pass allowUnauthenticated: true.`,
-			{ code: "INSECURE_LISTEN" },
-		);
-	return http.listen({ port, host });
+  if (!loopback.test(host) && !allowUnauthenticated)
+    throw new WovyrError(
+      `Listening on ${host} would let anyone who reaches it start and end workflows: there is no authentication yet. Listen on 127.0.0.1 and put a proxy that authenticates in front, or pass allowUnauthenticated: true.`,
+      { code: "INSECURE_LISTEN" },
+    );
+  return http.listen({ port, host });
 }

@@ -1,10 +1,10 @@
 /** The public door of the orchestrator. */
 
 export {
-	createOrchestrator,
-	type ListenOptions,
-	type Orchestrator,
-	type OrchestratorOptions,
+  createOrchestrator,
+  type ListenOptions,
+  type Orchestrator,
+  type OrchestratorOptions,
 } from "./create-orchestrator.ts";
 export type { EngineLog } from "./engine/ports/log.ts";
 export type { Store, StoreProvider } from "./engine/ports/store.ts";

@@ -1,8 +1,8 @@
 /** The seam for Wovyr's own packages: no promise of stability. */
 export {
-	Engine,
-	type EngineLimits,
-	type EngineOptions,
+  Engine,
+  type EngineLimits,
+  type EngineOptions,
 } from "./engine/engine.ts";
 export { EngineHost, type EngineHostOptions } from "./engine/engine-host.ts";
 export { defaultJournalLimits } from "./engine/journal.ts";

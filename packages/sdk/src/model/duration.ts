@@ -48,7 +48,7 @@ export function duration(text: string): Duration {
 /** Milliseconds of a `Duration`, fractions rounded up; throws INVALID_DURATION, which names the option `what`. */
 export function milliseconds(value: Duration, what = "duration"): number {
   const exact = typeof value === "number" ? value : typeof value === "string" ? parse(value, what) : Number.NaN;
-  if (exact >= 0 && exact <= maxDuration) return Math.ceil(exact);
+  if (exact >= 0 && exact <= maxDuration) return Math.ceil(exact) + 0; // not −0
   if (exact > maxDuration) refuse(what, value, "is more than 100 years");
   if (exact < 0) refuse(what, value, "is negative");
   return refuse(what, value, "is no duration");
@@ -113,18 +113,26 @@ function shown(value: unknown): string {
   return `a value of type ${typeof value}`;
 }
 
-const timestamp = /^\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d))?$/;
+const timestamp = /^(\d{4}-\d\d-\d\d)(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:[Zz]|[+-]\d\d:?\d\d))?$/;
 const lastInstant = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const firstInstant = -62_135_596_800_000; // 0001-01-01
 
 /** Milliseconds since the epoch of a `Date` or of RFC 3339 text (a date alone is midnight UTC); throws INVALID_DURATION, which names the option `what`. */
 export function instant(at: Date | string, what: string): number {
-  const time = typeof at === "string" ? (timestamp.test(at) ? Date.parse(at) : Number.NaN) : dateTime(at);
+  const time = typeof at === "string" ? textTime(at) : dateTime(at);
   if (time >= firstInstant && time <= lastInstant) return time;
   throw new WovyrError(
     `${what}: ${typeof at === "string" ? shown(at) : "the date"} is no point in time between the years 1 and 9999; give a Date or RFC 3339 text with its zone, such as "2030-01-31T09:00:00Z"`,
     { code: "INVALID_DURATION" },
   );
+}
+
+function textTime(text: string): number {
+  const day = timestamp.exec(text)?.[1];
+  if (day === undefined) return Number.NaN;
+  const midnight = Date.parse(day);
+  const exists = midnight >= firstInstant && new Date(midnight).toISOString().startsWith(day); // 31 February would be 3 March
+  return exists ? Date.parse(text) : Number.NaN;
 }
 
 function dateTime(value: unknown): number {

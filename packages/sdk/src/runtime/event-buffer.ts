@@ -2,32 +2,29 @@
 import type { Payload } from "../model/history.ts";
 
 export type BufferedEvent = {
-	readonly message: string;
-	readonly name: string;
-	readonly payload: Payload;
+  readonly message: string;
+  readonly name: string;
+  readonly payload: Payload;
 };
 
 export class EventBuffer {
-	#byName: Map<string, BufferedEvent[]> | undefined;
+  #byName: Map<string, BufferedEvent[]> | undefined;
 
-	add(event: BufferedEvent): void {
-		this.#byName ??= new Map();
-		const queue = this.#byName.get(event.name);
-		if (queue === undefined) this.#byName.set(event.name, [event]);
-		else queue.push(event);
-	}
+  add(event: BufferedEvent): void {
+    this.#byName ??= new Map();
+    const queue = this.#byName.get(event.name);
+    if (queue === undefined) this.#byName.set(event.name, [event]);
+    else queue.push(event);
+  }
 
-	/** Takes out the first event of the name that `accepts` lets through. */
-	take(
-		name: string,
-		accepts: (event: BufferedEvent) => boolean,
-	): BufferedEvent | undefined {
-		const queue = this.#byName?.get(name);
-		if (queue === undefined) return undefined;
-		const index = queue.findIndex(accepts);
-		if (index < 0) return undefined;
-		const [event] = queue.splice(index, 1);
-		if (queue.length === 0) this.#byName?.delete(name);
-		return event;
-	}
+  /** Takes out the first event of the name that `accepts` lets through. */
+  take(name: string, accepts: (event: BufferedEvent) => boolean): BufferedEvent | undefined {
+    const queue = this.#byName?.get(name);
+    if (queue === undefined) return undefined;
+    const index = queue.findIndex(accepts);
+    if (index < 0) return undefined;
+    const [event] = queue.splice(index, 1);
+    if (queue.length === 0) this.#byName?.delete(name);
+    return event;
+  }
 }

@@ -10,251 +10,213 @@
 import { type CallSite, Effect } from "../effects/effect.ts";
 import { AuthoringError, type CancelledError } from "../model/errors.ts";
 import type { EffectId } from "../model/history.ts";
+import { closing } from "./closing.ts";
 import type { Execution } from "./execution.ts";
-import {
-	type Done,
-	type Operation,
-	type Outcome,
-	rejected,
-} from "./operation.ts";
+import { type Done, type Operation, type Outcome, rejected } from "./operation.ts";
 import type { TaskState } from "./task.ts";
 
 type Generator = AsyncGenerator<unknown, unknown, unknown>;
 
 export class Fiber implements Operation {
-	readonly execution: Execution;
-	/** Path of the fiber: "" for the root, else the effect id of its branch. */
-	readonly path: EffectId;
-	/** Where it yielded last: the line to name when it is stuck. */
-	lastSite: CallSite | undefined;
-	readonly #generator: Generator;
-	readonly #done: Done;
-	#sequence = 0;
-	#entered = false;
-	#finished = false;
-	#waiting: Operation | undefined;
-	#resume: Outcome | undefined;
-	#cancelled: CancelledError | undefined;
-	#cancelDelivered = false;
-	#cleanupTimer: Operation | undefined;
-	#tasks: TaskState[] | undefined;
-	#result: Outcome | undefined;
+  readonly execution: Execution;
+  /** Path of the fiber: "" for the root, else the effect id of its branch. */
+  readonly path: EffectId;
+  /** Where it yielded last: the line to name when it is stuck. */
+  lastSite: CallSite | undefined;
+  readonly #generator: Generator;
+  readonly #done: Done;
+  #sequence = 0;
+  #entered = false;
+  #finished = false;
+  #waiting: Operation | undefined;
+  #resume: Outcome | undefined;
+  #cancelled: CancelledError | undefined;
+  #cancelDelivered = false;
+  #cleanupTimer: Operation | undefined;
+  #tasks: TaskState[] | undefined;
+  #result: Outcome | undefined;
 
-	constructor(
-		execution: Execution,
-		path: EffectId,
-		generator: Generator,
-		done: Done,
-	) {
-		this.execution = execution;
-		this.path = path;
-		this.#generator = generator;
-		this.#done = done;
-		this.#resume = { ok: true, value: undefined };
-		execution.enqueue(this);
-	}
+  constructor(execution: Execution, path: EffectId, generator: Generator, done: Done) {
+    this.execution = execution;
+    this.path = path;
+    this.#generator = generator;
+    this.#done = done;
+    this.#resume = { ok: true, value: undefined };
+    execution.enqueue(this);
+  }
 
-	nextId(): EffectId {
-		const sequence = this.#sequence++;
-		return this.path === "" ? `${sequence}` : `${this.path}/${sequence}`;
-	}
+  nextId(): EffectId {
+    const sequence = this.#sequence++;
+    return this.path === "" ? `${sequence}` : `${this.path}/${sequence}`;
+  }
 
-	own(task: TaskState): void {
-		this.#tasks ??= [];
-		this.#tasks.push(task);
-	}
+  own(task: TaskState): void {
+    this.#tasks ??= [];
+    this.#tasks.push(task);
+  }
 
-	get stepping(): boolean {
-		return this.execution.stepping === this;
-	}
+  get stepping(): boolean {
+    return this.execution.stepping === this;
+  }
 
-	/** The sites of the effects that this fiber waits at, for those who ask where a run stands. */
-	get waitingSite(): CallSite | undefined {
-		return this.#waiting === undefined ? undefined : this.lastSite;
-	}
+  /** The sites of the effects that this fiber waits at, for those who ask where a run stands. */
+  get waitingSite(): CallSite | undefined {
+    return this.#waiting === undefined ? undefined : this.lastSite;
+  }
 
-	cancel(reason: CancelledError): void {
-		if (this.#finished || this.#cancelled !== undefined) return;
-		this.#cancelled = reason;
-		if (this.#result !== undefined || this.stepping) return;
-		if (!this.#entered) {
-			this.#resume = undefined;
-			this.#finish(rejected(reason));
-			return;
-		}
-		if (this.#waiting !== undefined) {
-			this.#waiting.cancel(reason);
-			return;
-		}
-		// Queued: what it was to be resumed with gives way to the cancellation.
-		this.#resume = this.#deliverCancel(reason);
-	}
+  cancel(reason: CancelledError): void {
+    if (this.#finished || this.#cancelled !== undefined) return;
+    this.#cancelled = reason;
+    if (this.#result !== undefined || this.stepping) return;
+    if (!this.#entered) {
+      this.#resume = undefined;
+      this.#finish(rejected(reason));
+      return;
+    }
+    if (this.#waiting !== undefined) {
+      this.#waiting.cancel(reason);
+      return;
+    }
+    // Queued: what it was to be resumed with gives way to the cancellation.
+    this.#resume = this.#deliverCancel(reason);
+  }
 
-	abandon(): void {
-		if (this.#finished) return;
-		this.#finished = true;
-		this.#resume = undefined;
-		this.#waiting?.abandon();
-		this.#waiting = undefined;
-		this.#cleanupTimer?.abandon();
-		for (const task of this.#tasks ?? []) task.operation.abandon();
-	}
+  abandon(): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    this.#resume = undefined;
+    this.#waiting?.abandon();
+    this.#waiting = undefined;
+    this.#cleanupTimer?.abandon();
+    for (const task of this.#tasks ?? []) task.operation.abandon();
+  }
 
-	/** Runs the generator to its next yield. Called by the execution, one fiber at a time. */
-	step(): void {
-		const resume = this.#resume;
-		if (resume === undefined || this.#finished) {
-			this.execution.stepped(this);
-			return;
-		}
-		this.#resume = undefined;
-		this.#entered = true;
-		const settled = resume.ok
-			? this.#generator.next(resume.value)
-			: this.#generator.throw(resume.error);
-		settled.then(this.#onYield, this.#onThrow);
-	}
+  /** Runs the generator to its next yield. Called by the execution, one fiber at a time. */
+  step(): void {
+    const resume = this.#resume;
+    if (resume === undefined || this.#finished) {
+      this.execution.stepped(this);
+      return;
+    }
+    this.#resume = undefined;
+    this.#entered = true;
+    const settled = resume.ok ? this.#generator.next(resume.value) : this.#generator.throw(resume.error);
+    settled.then(this.#onYield, this.#onThrow);
+  }
 
-	readonly #onYield = (result: IteratorResult<unknown, unknown>): void => {
-		if (!this.execution.stepped(this)) return;
-		if (result.done === true) this.#finish({ ok: true, value: result.value });
-		else if (this.#cancelled !== undefined && !this.#cancelDelivered)
-			this.#resumeWith(this.#deliverCancel(this.#cancelled));
-		else this.#start(result.value);
-		this.execution.pump();
-	};
+  readonly #onYield = (result: IteratorResult<unknown, unknown>): void => {
+    if (!this.execution.stepped(this)) return;
+    if (result.done === true) this.#finish({ ok: true, value: result.value });
+    else if (this.#cancelled !== undefined && !this.#cancelDelivered) this.#resumeWith(this.#deliverCancel(this.#cancelled));
+    else this.#start(result.value);
+    this.execution.pump();
+  };
 
-	readonly #onThrow = (error: unknown): void => {
-		if (!this.execution.stepped(this)) return;
-		this.#finish(rejected(error));
-		this.execution.pump();
-	};
+  readonly #onThrow = (error: unknown): void => {
+    if (!this.execution.stepped(this)) return;
+    this.#finish(rejected(error));
+    this.execution.pump();
+  };
 
-	#start(yielded: unknown): void {
-		if (!(yielded instanceof Effect)) {
-			this.#resumeWith(
-				rejected(
-					new AuthoringError(
-						`A workflow may yield only effects, but this one yielded ${nameOf(yielded)}${this.execution.siteText(this.lastSite, "after the yield at")}. Write \`yield* effect\`, for example \`yield* sleep("1s")\`; to run your own asynchronous code, put it into an activity or a step.`,
-						"FOREIGN_YIELD",
-					),
-				),
-			);
-			return;
-		}
-		this.lastSite = yielded.site;
-		let settledAtOnce = false;
-		const operation = this.execution.begin(
-			yielded,
-			undefined,
-			this,
-			(outcome) => {
-				settledAtOnce = true;
-				this.#settled(outcome);
-			},
-		);
-		if (settledAtOnce) return;
-		this.#waiting = operation;
-		if (this.#cancelDelivered && this.#cleanupTimer === undefined)
-			this.#boundCleanup();
-	}
+  #start(yielded: unknown): void {
+    if (!(yielded instanceof Effect)) {
+      this.#resumeWith(
+        rejected(
+          new AuthoringError(
+            `A workflow may yield only effects, but this one yielded ${nameOf(yielded)}${this.execution.siteText(this.lastSite, "after the yield at")}. Write \`yield* effect\`, for example \`yield* sleep("1s")\`; to run your own asynchronous code, put it into an activity or a step.`,
+            "FOREIGN_YIELD",
+          ),
+        ),
+      );
+      return;
+    }
+    this.lastSite = yielded.site;
+    let settledAtOnce = false;
+    const operation = this.execution.interpreter.begin(yielded, undefined, this, (outcome) => {
+      settledAtOnce = true;
+      this.#settled(outcome);
+    });
+    if (settledAtOnce) return;
+    this.#waiting = operation;
+    if (this.#cancelDelivered && this.#cleanupTimer === undefined) this.#boundCleanup();
+  }
 
-	#settled(outcome: Outcome): void {
-		if (this.#finished) return;
-		this.#waiting = undefined;
-		const cancelled = this.#cancelled;
-		this.#resumeWith(
-			cancelled !== undefined && !this.#cancelDelivered
-				? this.#deliverCancel(cancelled)
-				: outcome,
-		);
-	}
+  #settled(outcome: Outcome): void {
+    if (this.#finished) return;
+    this.#waiting = undefined;
+    const cancelled = this.#cancelled;
+    this.#resumeWith(cancelled !== undefined && !this.#cancelDelivered ? this.#deliverCancel(cancelled) : outcome);
+  }
 
-	#resumeWith(outcome: Outcome): void {
-		this.#resume = outcome;
-		this.execution.enqueue(this);
-	}
+  #resumeWith(outcome: Outcome): void {
+    this.#resume = outcome;
+    this.execution.enqueue(this);
+  }
 
-	#deliverCancel(reason: CancelledError): Outcome {
-		this.#cancelDelivered = true;
-		return rejected(reason);
-	}
+  #deliverCancel(reason: CancelledError): Outcome {
+    this.#cancelDelivered = true;
+    return rejected(reason);
+  }
 
-	#boundCleanup(): void {
-		this.#cleanupTimer = this.execution.timer(
-			`${this.path}!cleanup`,
-			"cleanup",
-			this.execution.cleanupTimeout,
-			() => {
-				this.#cleanupTimer = undefined;
-				const done = this.#done;
-				const reason = this.#cancelled;
-				this.execution.log(
-					"warn",
-					`clean-up of cancelled branch "${this.path}" took longer than ${this.execution.cleanupTimeout} ms and was dropped`,
-				);
-				this.abandon();
-				done(rejected(reason));
-			},
-		);
-	}
+  #boundCleanup(): void {
+    this.#cleanupTimer = this.execution.interpreter.timer(`${this.path}!cleanup`, "cleanup", this.execution.cleanupTimeout, () => {
+      this.#cleanupTimer = undefined;
+      const done = this.#done;
+      const reason = this.#cancelled;
+      this.execution.log(
+        "warn",
+        `clean-up of cancelled branch "${this.path}" took longer than ${this.execution.cleanupTimeout} ms and was dropped`,
+      );
+      this.abandon();
+      done(rejected(reason));
+    });
+  }
 
-	#finish(outcome: Outcome): void {
-		this.#result =
-			this.#cancelled === undefined ? outcome : rejected(this.#cancelled);
-		if (
-			this.#cancelled !== undefined &&
-			!outcome.ok &&
-			outcome.error !== this.#cancelled
-		)
-			this.execution.log("warn", "the clean-up of a cancelled branch threw", {
-				branch: this.path,
-				error: outcome.error,
-			});
-		this.#cleanupTimer?.abandon();
-		this.#cleanupTimer = undefined;
-		const open = (this.#tasks ?? []).filter((task) => !task.closed);
-		if (open.length === 0) {
-			this.#close();
-			return;
-		}
-		let left = open.length;
-		for (const task of open) {
-			task.whenClosed(() => {
-				left -= 1;
-				if (left === 0) this.#close();
-			});
-		}
-		for (const task of open) task.operation.cancel(this.execution.closing);
-	}
+  #finish(outcome: Outcome): void {
+    this.#result = this.#cancelled === undefined ? outcome : rejected(this.#cancelled);
+    if (this.#cancelled !== undefined && !outcome.ok && outcome.error !== this.#cancelled)
+      this.execution.log("warn", "the clean-up of a cancelled branch threw", {
+        branch: this.path,
+        error: outcome.error,
+      });
+    this.#cleanupTimer?.abandon();
+    this.#cleanupTimer = undefined;
+    const open = (this.#tasks ?? []).filter((task) => !task.closed);
+    if (open.length === 0) {
+      this.#close();
+      return;
+    }
+    let left = open.length;
+    for (const task of open) {
+      task.whenClosed(() => {
+        left -= 1;
+        if (left === 0) this.#close();
+      });
+    }
+    for (const task of open) task.operation.cancel(closing);
+  }
 
-	#close(): void {
-		if (this.#finished) return;
-		this.#finished = true;
-		this.#warnOfUnjoined();
-		if (this.#result !== undefined) this.#done(this.#result);
-	}
+  #close(): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    this.#warnOfUnjoined();
+    if (this.#result !== undefined) this.#done(this.#result);
+  }
 
-	#warnOfUnjoined(): void {
-		for (const task of this.#tasks ?? [])
-			if (task.failedUnseen)
-				this.execution.log(
-					"warn",
-					`task ${task.id} failed and nothing joined it`,
-					{
-						task: task.id,
-						error: task.outcome?.ok === false ? task.outcome.error : undefined,
-					},
-				);
-	}
+  #warnOfUnjoined(): void {
+    for (const task of this.#tasks ?? [])
+      if (task.failedUnseen)
+        this.execution.log("warn", `task ${task.id} failed and nothing joined it`, {
+          task: task.id,
+          error: task.outcome?.ok === false ? task.outcome.error : undefined,
+        });
+  }
 }
 
 function nameOf(value: unknown): string {
-	if (value === null || value === undefined) return String(value);
-	if (typeof value === "function")
-		return `the function ${value.name || "(anonymous)"}`;
-	if (typeof value !== "object") return `${typeof value} ${String(value)}`;
-	if (Symbol.asyncIterator in value)
-		return "a generator (did you mean `yield*`?)";
-	return `an object of class ${value.constructor?.name ?? "Object"}`;
+  if (value === null || value === undefined) return String(value);
+  if (typeof value === "function") return `the function ${value.name || "(anonymous)"}`;
+  if (typeof value !== "object") return `${typeof value} ${String(value)}`;
+  if (Symbol.asyncIterator in value) return "a generator (did you mean `yield*`?)";
+  return `an object of class ${value.constructor?.name ?? "Object"}`;
 }

@@ -9,89 +9,78 @@ import type { Done, Operation, Outcome } from "./operation.ts";
 import { rejected } from "./operation.ts";
 
 export type LeafWork =
-	| { readonly kind: "activity"; readonly effect: ActivityEffect<unknown> }
-	| { readonly kind: "timer"; readonly purpose: TimerPurpose }
-	| { readonly kind: "event"; readonly effect: EventEffect<unknown> }
-	| {
-			readonly kind: "child";
-			readonly effect: ChildEffect<unknown>;
-			readonly childId: string;
-	  };
+  | { readonly kind: "activity"; readonly effect: ActivityEffect<unknown> }
+  | { readonly kind: "timer"; readonly purpose: TimerPurpose }
+  | { readonly kind: "event"; readonly effect: EventEffect<unknown> }
+  | {
+      readonly kind: "child";
+      readonly effect: ChildEffect<unknown>;
+      readonly childId: string;
+    };
 
 /** The open leaves of one run, by effect id, in the order of their creation. */
 export class Leaves {
-	readonly #open = new Map<EffectId, Leaf>();
-	readonly #onCancelled: (leaf: Leaf) => void;
+  readonly #open = new Map<EffectId, Leaf>();
+  readonly #onCancelled: (leaf: Leaf) => void;
 
-	constructor(onCancelled: (leaf: Leaf) => void) {
-		this.#onCancelled = onCancelled;
-	}
+  constructor(onCancelled: (leaf: Leaf) => void) {
+    this.#onCancelled = onCancelled;
+  }
 
-	get size(): number {
-		return this.#open.size;
-	}
+  get size(): number {
+    return this.#open.size;
+  }
 
-	get(id: EffectId): Leaf | undefined {
-		return this.#open.get(id);
-	}
+  get(id: EffectId): Leaf | undefined {
+    return this.#open.get(id);
+  }
 
-	values(): IterableIterator<Leaf> {
-		return this.#open.values();
-	}
+  values(): IterableIterator<Leaf> {
+    return this.#open.values();
+  }
 
-	open(
-		id: EffectId,
-		work: LeafWork,
-		site: CallSite | undefined,
-		done: Done,
-	): Leaf {
-		const leaf = new Leaf(this, id, work, site, done);
-		this.#open.set(id, leaf);
-		return leaf;
-	}
+  open(id: EffectId, work: LeafWork, site: CallSite | undefined, done: Done): Leaf {
+    const leaf = new Leaf(this, id, work, site, done);
+    this.#open.set(id, leaf);
+    return leaf;
+  }
 
-	/** Takes the leaf out; false when it was closed before. */
-	close(leaf: Leaf): boolean {
-		return this.#open.get(leaf.id) === leaf && this.#open.delete(leaf.id);
-	}
+  /** Takes the leaf out; false when it was closed before. */
+  close(leaf: Leaf): boolean {
+    return this.#open.get(leaf.id) === leaf && this.#open.delete(leaf.id);
+  }
 
-	cancelled(leaf: Leaf): void {
-		this.#onCancelled(leaf);
-	}
+  cancelled(leaf: Leaf): void {
+    this.#onCancelled(leaf);
+  }
 }
 
 export class Leaf implements Operation {
-	readonly id: EffectId;
-	readonly work: LeafWork;
-	readonly site: CallSite | undefined;
-	readonly #leaves: Leaves;
-	readonly #done: Done;
+  readonly id: EffectId;
+  readonly work: LeafWork;
+  readonly site: CallSite | undefined;
+  readonly #leaves: Leaves;
+  readonly #done: Done;
 
-	constructor(
-		leaves: Leaves,
-		id: EffectId,
-		work: LeafWork,
-		site: CallSite | undefined,
-		done: Done,
-	) {
-		this.#leaves = leaves;
-		this.id = id;
-		this.work = work;
-		this.site = site;
-		this.#done = done;
-	}
+  constructor(leaves: Leaves, id: EffectId, work: LeafWork, site: CallSite | undefined, done: Done) {
+    this.#leaves = leaves;
+    this.id = id;
+    this.work = work;
+    this.site = site;
+    this.#done = done;
+  }
 
-	settle(outcome: Outcome): void {
-		if (this.#leaves.close(this)) this.#done(outcome);
-	}
+  settle(outcome: Outcome): void {
+    if (this.#leaves.close(this)) this.#done(outcome);
+  }
 
-	cancel(reason: CancelledError): void {
-		if (!this.#leaves.close(this)) return;
-		this.#leaves.cancelled(this);
-		this.#done(rejected(reason));
-	}
+  cancel(reason: CancelledError): void {
+    if (!this.#leaves.close(this)) return;
+    this.#leaves.cancelled(this);
+    this.#done(rejected(reason));
+  }
 
-	abandon(): void {
-		if (this.#leaves.close(this)) this.#leaves.cancelled(this);
-	}
+  abandon(): void {
+    if (this.#leaves.close(this)) this.#leaves.cancelled(this);
+  }
 }

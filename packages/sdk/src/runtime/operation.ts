@@ -7,14 +7,12 @@
  */
 import type { CancelledError } from "../model/errors.ts";
 
-export type Outcome =
-	| { readonly ok: true; readonly value: unknown }
-	| { readonly ok: false; readonly error: unknown };
+export type Outcome = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
 export type Done = (outcome: Outcome) => void;
 
 export interface Operation {
-	cancel(reason: CancelledError): void;
-	abandon(): void;
+  cancel(reason: CancelledError): void;
+  abandon(): void;
 }
 
 export const fulfilled = (value: unknown): Outcome => ({ ok: true, value });

@@ -7,218 +7,197 @@
  * 3. A mismatch consumes nothing: the first difference is remembered and the execution stops there.
  */
 import { DeterminismError } from "../model/errors.ts";
-import type { Command, EffectId, HistoryFact, Turn } from "../model/history.ts";
+import type { Command, EffectId, HistoryFact, Payload, Turn } from "../model/history.ts";
 
 /** Commands that follow from the code's variables and not from a yield: replay makes them again by itself. */
-const isDerived = (fact: HistoryFact) =>
-	fact.type === "VariablesChanged" || fact.type === "AttributesChanged";
+const isDerived = (fact: HistoryFact) => fact.type === "VariablesChanged" || fact.type === "AttributesChanged";
 
 const commandTypes: Record<Command["type"], true> = {
-	ActivityScheduled: true,
-	TimerStarted: true,
-	EventAwaited: true,
-	EventConsumed: true,
-	ChildStarted: true,
-	SideEffectRecorded: true,
-	EffectCancelled: true,
-	VariablesChanged: true,
-	AttributesChanged: true,
-	InstanceCompleted: true,
-	InstanceFailed: true,
-	InstanceCancelled: true,
-	InstanceTerminated: true,
+  ActivityScheduled: true,
+  TimerStarted: true,
+  EventAwaited: true,
+  EventConsumed: true,
+  ChildStarted: true,
+  SideEffectRecorded: true,
+  EffectCancelled: true,
+  VariablesChanged: true,
+  AttributesChanged: true,
+  InstanceCompleted: true,
+  InstanceFailed: true,
+  InstanceCancelled: true,
+  InstanceTerminated: true,
 };
 
-export const isCommand = (fact: HistoryFact): fact is Command =>
-	fact.type in commandTypes;
+export const isCommand = (fact: HistoryFact): fact is Command => fact.type in commandTypes;
 
 /** How a command is named in a message: its kind, name and place. */
 export function describeFact(fact: HistoryFact): string {
-	switch (fact.type) {
-		case "ActivityScheduled":
-			return `activity "${fact.name}" as effect ${fact.effect}`;
-		case "TimerStarted":
-			return `timer (${fact.purpose}) as effect ${fact.effect}`;
-		case "EventAwaited":
-			return `wait for event "${fact.name}" as effect ${fact.effect}`;
-		case "ChildStarted":
-			return `child "${fact.workflow}" as effect ${fact.effect}`;
-		case "SideEffectRecorded":
-			return `side effect ${fact.effect}`;
-		case "EventConsumed":
-			return `event ${fact.message} taken by effect ${fact.effect}`;
-		case "EffectCancelled":
-			return `cancellation of effect ${fact.effect}`;
-		case "InstanceCompleted":
-			return "the end of the workflow (completed)";
-		case "InstanceFailed":
-			return "the end of the workflow (failed)";
-		case "InstanceCancelled":
-			return "the end of the workflow (cancelled)";
-		case "InstanceTerminated":
-			return "the end of the workflow (terminated)";
-		default:
-			return fact.type;
-	}
+  switch (fact.type) {
+    case "ActivityScheduled":
+      return `activity "${fact.name}" as effect ${fact.effect}`;
+    case "TimerStarted":
+      return `timer (${fact.purpose}) as effect ${fact.effect}`;
+    case "EventAwaited":
+      return `wait for event "${fact.name}" as effect ${fact.effect}`;
+    case "ChildStarted":
+      return `child "${fact.workflow}" as effect ${fact.effect}`;
+    case "SideEffectRecorded":
+      return `side effect ${fact.effect}`;
+    case "EventConsumed":
+      return `event ${fact.message} taken by effect ${fact.effect}`;
+    case "EffectCancelled":
+      return `cancellation of effect ${fact.effect}`;
+    case "InstanceCompleted":
+      return "the end of the workflow (completed)";
+    case "InstanceFailed":
+      return "the end of the workflow (failed)";
+    case "InstanceCancelled":
+      return "the end of the workflow (cancelled)";
+    case "InstanceTerminated":
+      return "the end of the workflow (terminated)";
+    default:
+      return fact.type;
+  }
 }
 
 /** Whether what history holds is what the code asks for: kind, place, name and input. Due times and recorded values are history's to say. */
 function matches(recorded: HistoryFact, command: Command): boolean {
-	if (recorded.type !== command.type) return false;
-	if (
-		"effect" in command &&
-		command.effect !== (recorded as typeof command).effect
-	)
-		return false;
-	switch (command.type) {
-		case "ActivityScheduled":
-			return (
-				command.name === (recorded as typeof command).name &&
-				command.digest === (recorded as typeof command).digest
-			);
-		case "ChildStarted":
-			return (
-				command.workflow === (recorded as typeof command).workflow &&
-				command.digest === (recorded as typeof command).digest
-			);
-		case "EventAwaited":
-			return command.name === (recorded as typeof command).name;
-		case "EventConsumed":
-			return command.message === (recorded as typeof command).message;
-		default:
-			return true;
-	}
+  if (recorded.type !== command.type) return false;
+  if ("effect" in command && command.effect !== (recorded as typeof command).effect) return false;
+  switch (command.type) {
+    case "ActivityScheduled":
+      return command.name === (recorded as typeof command).name && command.digest === (recorded as typeof command).digest;
+    case "ChildStarted":
+      return command.workflow === (recorded as typeof command).workflow && command.digest === (recorded as typeof command).digest;
+    case "EventAwaited":
+      return command.name === (recorded as typeof command).name;
+    case "EventConsumed":
+      return command.message === (recorded as typeof command).message;
+    default:
+      return true;
+  }
 }
 
 export type Divergence = {
-	readonly seq: number;
-	readonly expected: HistoryFact | undefined;
-	readonly got: Command | undefined;
+  readonly seq: number;
+  readonly expected: HistoryFact | undefined;
+  readonly got: Command | undefined;
 };
 
 export class Recorder {
-	/** Commands and incoming facts of the turn that is being made. */
-	#made: HistoryFact[] = [];
-	#replayed: Turn | undefined;
-	#cursor = 0;
-	#divergence: Divergence | undefined;
+  /** Commands and incoming facts of the turn that is being made. */
+  #made: HistoryFact[] = [];
+  #replayed: Turn | undefined;
+  #cursor = 0;
+  #base = 0;
+  #divergence: Divergence | undefined;
 
-	get replaying(): boolean {
-		return this.#replayed !== undefined;
-	}
+  get replaying(): boolean {
+    return this.#replayed !== undefined;
+  }
 
-	get divergence(): Divergence | undefined {
-		return this.#divergence;
-	}
+  get divergence(): Divergence | undefined {
+    return this.#divergence;
+  }
 
-	/** Facts of the turn that is being made, so far. */
-	get length(): number {
-		return this.#made.length;
-	}
+  /** Events of the run so far, those of the present turn included: the same when a turn is made and when it is replayed. */
+  get position(): number {
+    return this.#base + (this.#replayed === undefined ? this.#made.length : this.#cursor);
+  }
 
-	/** Whether a turn is replayed whose next command is of this effect and this digest. */
-	expects(effect: EffectId, digest: string): boolean {
-		const turn = this.#replayed;
-		if (turn === undefined) return false;
-		this.#skipDerived(turn);
-		const next = turn.events[this.#cursor];
-		return (
-			next !== undefined &&
-			"digest" in next &&
-			next.effect === effect &&
-			next.digest === digest
-		);
-	}
+  /** The recorded input of an effect, when the replayed turn's next command is of this effect and this digest. */
+  inputOf(effect: EffectId, digest: string): Payload | undefined {
+    const turn = this.#replayed;
+    if (turn === undefined) return undefined;
+    this.#skipDerived(turn);
+    const next = turn.events[this.#cursor];
+    return next !== undefined && "digest" in next && next.effect === effect && next.digest === digest ? next.input : undefined;
+  }
 
-	beginReplay(turn: Turn): void {
-		this.#replayed = turn;
-		this.#cursor = 0;
-	}
+  beginReplay(turn: Turn): void {
+    this.#replayed = turn;
+    this.#cursor = 0;
+  }
 
-	/** The next incoming fact of the replayed turn; undefined at its end. Commands before it that the code did not ask for are a divergence. */
-	nextIncoming(): HistoryFact | undefined {
-		const turn = this.#replayed;
-		if (turn === undefined) return undefined;
-		this.#skipDerived(turn);
-		const fact = turn.events[this.#cursor];
-		if (fact === undefined) return undefined;
-		if (isCommand(fact)) {
-			this.#divergence = {
-				seq: turn.seq + this.#cursor,
-				expected: fact,
-				got: undefined,
-			};
-			return undefined;
-		}
-		this.#cursor += 1;
-		return fact;
-	}
+  /** The next incoming fact of the replayed turn; undefined at its end. Commands before it that the code did not ask for are a divergence. */
+  nextIncoming(): HistoryFact | undefined {
+    const turn = this.#replayed;
+    if (turn === undefined) return undefined;
+    this.#skipDerived(turn);
+    const fact = turn.events[this.#cursor];
+    if (fact === undefined) return undefined;
+    if (isCommand(fact)) {
+      this.#divergence = {
+        seq: turn.seq + this.#cursor,
+        expected: fact,
+        got: undefined,
+      };
+      return undefined;
+    }
+    this.#cursor += 1;
+    return fact;
+  }
 
-	endReplay(): void {
-		this.#replayed = undefined;
-	}
+  endReplay(): void {
+    this.#base += this.#replayed?.events.length ?? 0;
+    this.#replayed = undefined;
+  }
 
-	incoming(fact: HistoryFact): void {
-		this.#made.push(fact);
-	}
+  incoming(fact: HistoryFact): void {
+    this.#made.push(fact);
+  }
 
-	command<C extends Command>(command: C): C {
-		const turn = this.#replayed;
-		if (turn === undefined) {
-			this.#made.push(command);
-			return command;
-		}
-		this.#skipDerived(turn);
-		const recorded = turn.events[this.#cursor];
-		if (recorded === undefined || !matches(recorded, command)) {
-			this.#divergence ??= {
-				seq: turn.seq + this.#cursor,
-				expected: recorded,
-				got: command,
-			};
-			return command;
-		}
-		this.#cursor += 1;
-		return recorded as C;
-	}
+  command<C extends Command>(command: C): C {
+    const turn = this.#replayed;
+    if (turn === undefined) {
+      this.#made.push(command);
+      return command;
+    }
+    this.#skipDerived(turn);
+    const recorded = turn.events[this.#cursor];
+    if (recorded === undefined || !matches(recorded, command)) {
+      this.#divergence ??= {
+        seq: turn.seq + this.#cursor,
+        expected: recorded,
+        got: command,
+      };
+      return command;
+    }
+    this.#cursor += 1;
+    return recorded as C;
+  }
 
-	/** Ends the turn that is being made and hands over its facts. */
-	take(): HistoryFact[] {
-		const made = this.#made;
-		this.#made = [];
-		return made;
-	}
+  /** Ends the turn that is being made and hands over its facts. */
+  take(): HistoryFact[] {
+    const made = this.#made;
+    if (made.length === 0) return made;
+    this.#base += made.length;
+    this.#made = [];
+    return made;
+  }
 
-	#skipDerived(turn: Turn): void {
-		for (;;) {
-			const fact = turn.events[this.#cursor];
-			if (fact === undefined || !isDerived(fact)) return;
-			this.#cursor += 1;
-		}
-	}
+  #skipDerived(turn: Turn): void {
+    for (;;) {
+      const fact = turn.events[this.#cursor];
+      if (fact === undefined || !isDerived(fact)) return;
+      this.#cursor += 1;
+    }
+  }
 }
 
-export function divergenceError(
-	divergence: Divergence,
-	workflow: string,
-	site: string | undefined,
-): DeterminismError {
-	const expected =
-		divergence.expected === undefined
-			? "nothing more in this turn"
-			: describeFact(divergence.expected);
-	const got =
-		divergence.got === undefined ? "nothing" : describeFact(divergence.got);
-	const input =
-		divergence.expected !== undefined &&
-		divergence.got !== undefined &&
-		divergence.expected.type === divergence.got.type &&
-		"digest" in divergence.got &&
-		got === expected
-			? " with another input"
-			: "";
-	return new DeterminismError(
-		`The code of workflow "${workflow}" no longer matches its history at event ${divergence.seq}: history recorded ${expected}; the code now asks for ${got}${input}${site === undefined ? "" : ` at ${site}`}. Deploy code that asks for the same effects in the same order; the run goes on then.`,
-		{ seq: divergence.seq, expected, got: `${got}${input}`, site },
-	);
+export function divergenceError(divergence: Divergence, workflow: string, site: string | undefined): DeterminismError {
+  const expected = divergence.expected === undefined ? "nothing more in this turn" : describeFact(divergence.expected);
+  const got = divergence.got === undefined ? "nothing" : describeFact(divergence.got);
+  const input =
+    divergence.expected !== undefined &&
+    divergence.got !== undefined &&
+    divergence.expected.type === divergence.got.type &&
+    "digest" in divergence.got &&
+    got === expected
+      ? " with another input"
+      : "";
+  return new DeterminismError(
+    `The code of workflow "${workflow}" no longer matches its history at event ${divergence.seq}: history recorded ${expected}; the code now asks for ${got}${input}${site === undefined ? "" : ` at ${site}`}. Deploy code that asks for the same effects in the same order; the run goes on then.`,
+    { seq: divergence.seq, expected, got: `${got}${input}`, site },
+  );
 }

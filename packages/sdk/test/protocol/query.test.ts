@@ -19,7 +19,12 @@ test("what one side writes the other side reads, attributes of any text included
       status: fc.array(fc.constantFrom(...statuses), { minLength: 1, maxLength: 4 }),
       attributes: fc.dictionary(
         name,
-        fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom("\ud800", "a\udfffb", '"'), fc.boolean(), fc.double({ noNaN: true, noDefaultInfinity: true })),
+        fc.oneof(
+          fc.string({ unit: "binary" }),
+          fc.constantFrom("\ud800", "a\udfffb", '"'),
+          fc.boolean(),
+          fc.double({ noNaN: true, noDefaultInfinity: true }),
+        ),
         {
           minKeys: 1,
           maxKeys: 3,

@@ -8,11 +8,8 @@ export const cursorAfter = (run: string): string => `${prefix}${run}`;
 
 /** Throws INVALID_CURSOR. */
 export function runOfCursor(cursor: string): string {
-	const run = shape.exec(cursor)?.[1];
-	if (run === undefined)
-		throw new ApiError(
-			"This cursor was not made by this list. Leave it out to begin at the start.",
-			{ code: "INVALID_CURSOR" },
-		);
-	return run;
+  const run = shape.exec(cursor)?.[1];
+  if (run === undefined)
+    throw new ApiError("This cursor was not made by this list. Leave it out to begin at the start.", { code: "INVALID_CURSOR" });
+  return run;
 }

@@ -8,132 +8,118 @@ import { ApiError, WovyrError } from "@wovyr/sdk";
 import type { Operations, StartResponse } from "@wovyr/sdk/internal";
 import { Engine, type EngineOptions } from "./engine.ts";
 import { LocalOperations } from "./operations.ts";
-import {
-	type Store,
-	type StoreProvider,
-	StoreUnavailableError,
-} from "./ports/store.ts";
+import { type Store, type StoreProvider, StoreUnavailableError } from "./ports/store.ts";
 
 export type EngineHostOptions = Omit<EngineOptions, "store"> & {
-	readonly provider: StoreProvider;
-	/** Hears of the open store before the engine works on it. */
-	readonly opened?: (store: Store) => void;
+  readonly provider: StoreProvider;
+  /** Hears of the open store before the engine works on it. */
+  readonly opened?: (store: Store) => void;
 };
 
 const firstRetry = 200;
 const longestRetry = 5_000;
 
 export class EngineHost {
-	readonly #options: EngineHostOptions;
-	readonly #startsInFlight = new Map<string, Promise<StartResponse>>();
-	readonly #operations = new Map<string, Operations>();
-	#store: Store | undefined;
-	#engine: Engine | undefined;
-	#failure: Error | undefined;
-	#closed = false;
-	#cancelRetry = () => {};
+  readonly #options: EngineHostOptions;
+  readonly #startsInFlight = new Map<string, Promise<StartResponse>>();
+  readonly #operations = new Map<string, Operations>();
+  #store: Store | undefined;
+  #engine: Engine | undefined;
+  #failure: Error | undefined;
+  #closed = false;
+  #cancelRetry = () => {};
 
-	constructor(options: EngineHostOptions) {
-		this.#options = options;
-	}
+  constructor(options: EngineHostOptions) {
+    this.#options = options;
+  }
 
-	/** Resolves when the engine works, or when it is known that it has to wait for its store or its shards. */
-	async start(): Promise<void> {
-		try {
-			await this.#open();
-		} catch (error) {
-			if (!(error instanceof StoreUnavailableError)) throw error;
-			this.#waitForStore(error, firstRetry);
-		}
-	}
+  /** Resolves when the engine works, or when it is known that it has to wait for its store or its shards. */
+  async start(): Promise<void> {
+    try {
+      await this.#open();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      this.#waitForStore(error, firstRetry);
+    }
+  }
 
-	/** Throws when there is none yet. */
-	get engine(): Engine {
-		if (this.#engine !== undefined) return this.#engine;
-		throw new ApiError(
-			this.#failure === undefined
-				? "The orchestrator is starting; try again."
-				: `The store cannot be reached: ${this.#failure.message}`,
-			{
-				code: "STORE_UNAVAILABLE",
-				retryAfter: 1_000,
-			},
-		);
-	}
+  /** Throws when there is none yet. */
+  get engine(): Engine {
+    if (this.#engine !== undefined) return this.#engine;
+    throw new ApiError(
+      this.#failure === undefined ? "The orchestrator is starting; try again." : `The store cannot be reached: ${this.#failure.message}`,
+      {
+        code: "STORE_UNAVAILABLE",
+        retryAfter: 1_000,
+      },
+    );
+  }
 
-	get ready(): boolean {
-		return this.#engine?.ready ?? false;
-	}
+  get ready(): boolean {
+    return this.#engine?.ready ?? false;
+  }
 
-	operations(tenant: string): Operations {
-		const known = this.#operations.get(tenant);
-		if (known !== undefined) return known;
-		const made = new LocalOperations(
-			tenant,
-			() => this.engine,
-			this.#startsInFlight,
-		);
-		this.#operations.set(tenant, made);
-		return made;
-	}
+  operations(tenant: string): Operations {
+    const known = this.#operations.get(tenant);
+    if (known !== undefined) return known;
+    const made = new LocalOperations(tenant, () => this.engine, this.#startsInFlight);
+    this.#operations.set(tenant, made);
+    return made;
+  }
 
-	async close(grace: number): Promise<void> {
-		if (this.#closed) return;
-		this.#closed = true;
-		this.#cancelRetry();
-		await this.#engine?.close(grace);
-		await this.#store?.close();
-	}
+  async close(grace: number): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#cancelRetry();
+    await this.#engine?.close(grace);
+    await this.#store?.close();
+  }
 
-	async #open(): Promise<void> {
-		const { provider, opened, ...options } = this.#options;
-		const store = await provider.open({
-			now: () => options.clock.now(),
-			log: options.log,
-		});
-		if (this.#closed) {
-			await store.close();
-			return;
-		}
-		this.#store = store;
-		this.#failure = undefined;
-		opened?.(store);
-		const engine = new Engine({ ...options, store });
-		this.#engine = engine;
-		try {
-			// A store that nobody else can reach needs no patience: a lease on it is a dead process's.
-			await engine.start(provider.shared ? options.lease * 1.5 : options.lease);
-		} catch (error) {
-			await store.close();
-			throw error;
-		}
-	}
+  async #open(): Promise<void> {
+    const { provider, opened, ...options } = this.#options;
+    const store = await provider.open({
+      now: () => options.clock.now(),
+      log: options.log,
+    });
+    if (this.#closed) {
+      await store.close();
+      return;
+    }
+    this.#store = store;
+    this.#failure = undefined;
+    opened?.(store);
+    const engine = new Engine({ ...options, store });
+    this.#engine = engine;
+    try {
+      // A store that nobody else can reach needs no patience: a lease on it is a dead process's.
+      await engine.start(provider.shared ? options.lease * 1.5 : options.lease);
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
 
-	#waitForStore(error: StoreUnavailableError, delay: number): void {
-		const { clock, log } = this.#options;
-		if (this.#failure === undefined)
-			log.error(
-				`the store cannot be reached; the orchestrator waits for it: ${error.message}`,
-			);
-		this.#failure = error;
-		this.#cancelRetry = clock.wakeAt(clock.now() + delay, () => {
-			if (this.#closed) return;
-			this.#open().then(
-				() => log.info("the store is there; the orchestrator works"),
-				(next: unknown) => {
-					if (next instanceof StoreUnavailableError)
-						this.#waitForStore(next, Math.min(delay * 2, longestRetry));
-					else {
-						this.#failure =
-							next instanceof WovyrError
-								? next
-								: new WovyrError("the store could not be opened", {
-										cause: next,
-									});
-						log.error(`the store cannot be used: ${this.#failure.message}`);
-					}
-				},
-			);
-		});
-	}
+  #waitForStore(error: StoreUnavailableError, delay: number): void {
+    const { clock, log } = this.#options;
+    if (this.#failure === undefined) log.error(`the store cannot be reached; the orchestrator waits for it: ${error.message}`);
+    this.#failure = error;
+    this.#cancelRetry = clock.wakeAt(clock.now() + delay, () => {
+      if (this.#closed) return;
+      this.#open().then(
+        () => log.info("the store is there; the orchestrator works"),
+        (next: unknown) => {
+          if (next instanceof StoreUnavailableError) this.#waitForStore(next, Math.min(delay * 2, longestRetry));
+          else {
+            this.#failure =
+              next instanceof WovyrError
+                ? next
+                : new WovyrError("the store could not be opened", {
+                    cause: next,
+                  });
+            log.error(`the store cannot be used: ${this.#failure.message}`);
+          }
+        },
+      );
+    });
+  }
 }

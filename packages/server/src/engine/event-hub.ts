@@ -2,30 +2,29 @@
 import type { HistoryFact } from "@wovyr/sdk/internal";
 
 export type CommittedTurn = {
-	readonly run: string;
-	readonly seq: number;
-	readonly at: number;
-	readonly facts: readonly HistoryFact[];
+  readonly run: string;
+  readonly seq: number;
+  readonly at: number;
+  readonly facts: readonly HistoryFact[];
 };
 
 export class EventHub {
-	readonly #byRun = new Map<string, Set<(turn: CommittedTurn) => void>>();
+  readonly #byRun = new Map<string, Set<(turn: CommittedTurn) => void>>();
 
-	subscribe(run: string, listener: (turn: CommittedTurn) => void): () => void {
-		const listeners = this.#byRun.get(run) ?? new Set();
-		listeners.add(listener);
-		this.#byRun.set(run, listeners);
-		return () => {
-			listeners.delete(listener);
-			if (listeners.size === 0 && this.#byRun.get(run) === listeners)
-				this.#byRun.delete(run);
-		};
-	}
+  subscribe(run: string, listener: (turn: CommittedTurn) => void): () => void {
+    const listeners = this.#byRun.get(run) ?? new Set();
+    listeners.add(listener);
+    this.#byRun.set(run, listeners);
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#byRun.get(run) === listeners) this.#byRun.delete(run);
+    };
+  }
 
-	publish(run: string, make: () => CommittedTurn): void {
-		const listeners = this.#byRun.get(run);
-		if (listeners === undefined) return;
-		const turn = make();
-		for (const listener of [...listeners]) listener(turn);
-	}
+  publish(run: string, make: () => CommittedTurn): void {
+    const listeners = this.#byRun.get(run);
+    if (listeners === undefined) return;
+    const turn = make();
+    for (const listener of [...listeners]) listener(turn);
+  }
 }

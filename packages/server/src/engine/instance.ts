@@ -7,17 +7,17 @@
  */
 import { WovyrError } from "@wovyr/sdk";
 import {
-	decodePayload,
-	Execution,
-	type ExecutionLimits,
-	failureOf,
-	type HistoryFact,
-	type Incoming,
-	InstanceState,
-	type LogLine,
-	type ParentLink,
-	parse,
-	type WorkflowDefinition,
+  decodePayload,
+  Execution,
+  type ExecutionLimits,
+  failureOf,
+  type HistoryFact,
+  type Incoming,
+  InstanceState,
+  type LogLine,
+  type ParentLink,
+  parse,
+  type WorkflowDefinition,
 } from "@wovyr/sdk/internal";
 import { judge, type Mail, weightOf } from "./mail.ts";
 import type { NewInstance } from "./ports/store.ts";
@@ -26,284 +26,240 @@ import type { Job } from "./turns.ts";
 
 /** A turn between its first event and its commit. */
 export type OpenTurn = {
-	readonly at: number;
-	/** Events in history before it. */
-	readonly tail: number;
-	readonly facts: HistoryFact[];
-	readonly plan: TurnPlan;
-	/** Items that it answers: applied, known, stale or refused. */
-	readonly mail: Mail[];
-	readonly verdicts: ("done" | "known" | WovyrError)[];
-	/** Items that have to wait until the run's code can be run again. */
-	readonly held: Mail[];
+  readonly at: number;
+  /** Events in history before it. */
+  readonly tail: number;
+  readonly facts: HistoryFact[];
+  readonly plan: TurnPlan;
+  /** Items that it answers: applied, known, stale or refused. */
+  readonly mail: Mail[];
+  readonly verdicts: ("done" | "known" | WovyrError)[];
+  /** Items that have to wait until the run's code can be run again. */
+  readonly held: Mail[];
 };
 
 export type InstanceIdentity = {
-	readonly tenant: string;
-	readonly run: string;
-	readonly id: string;
-	readonly shard: number;
-	readonly workflow: string;
-	readonly version: string;
-	readonly correlationId?: string | undefined;
-	readonly parent?: ParentLink | undefined;
+  readonly tenant: string;
+  readonly run: string;
+  readonly id: string;
+  readonly shard: number;
+  readonly workflow: string;
+  readonly version: string;
+  readonly correlationId?: string | undefined;
+  readonly parent?: ParentLink | undefined;
 };
 
 /** What an instance asks of the engine around it. */
 export interface InstanceHost {
-	now(): number;
-	/** Whether this node owns the instance at this moment. */
-	mayAct(): boolean;
-	/** A turn was put off because this node may not act now. */
-	deferred(instance: Instance): void;
-	newRunId(): string;
-	readonly limits: ExecutionLimits;
-	eventSchema(
-		instance: Instance,
-		event: string,
-	): { readonly schema?: unknown } | undefined;
-	/** A turn is complete. `facts` may be empty: then nothing is to be written, only answered. */
-	turnEnded(instance: Instance, turn: OpenTurn): void;
-	/** The code cannot go on from what is durable: the turn is void, `failure` says why. */
-	turnBroke(instance: Instance, failure: Error): void;
-	/** An asynchronous part of the job is over. */
-	jobDone(instance: Instance): void;
+  now(): number;
+  /** Whether this node owns the instance at this moment. */
+  mayAct(): boolean;
+  /** A turn was put off because this node may not act now. */
+  deferred(instance: Instance): void;
+  newRunId(): string;
+  readonly limits: ExecutionLimits;
+  eventSchema(instance: Instance, event: string): { readonly schema?: unknown } | undefined;
+  /** A turn is complete. `facts` may be empty: then nothing is to be written, only answered. */
+  turnEnded(instance: Instance, turn: OpenTurn): void;
+  /** The code cannot go on from what is durable: the turn is void, `failure` says why. */
+  turnBroke(instance: Instance, failure: Error): void;
+  /** An asynchronous part of the job is over. */
+  jobDone(instance: Instance): void;
 }
 
 const turnMail = 10_000;
 const turnWeight = 16 * 1024 * 1024;
 
 export class Instance implements Job {
-	readonly identity: InstanceIdentity;
-	readonly definition: WorkflowDefinition | undefined;
-	state = new InstanceState();
-	execution: Execution | undefined;
-	mailbox: Mail[] = [];
-	/** Present until the row exists. */
-	create: NewInstance | undefined;
-	phase: "loading" | "idle" | "queued" | "running" | "saving" | "dropped" =
-		"idle";
-	/** Characters of history: what it roughly weighs in memory. */
-	weight = 0;
-	readonly #host: InstanceHost;
-	#turn: OpenTurn | undefined;
-	#next = 0;
-	#turnWeight = 0;
+  readonly identity: InstanceIdentity;
+  readonly definition: WorkflowDefinition | undefined;
+  state = new InstanceState();
+  execution: Execution | undefined;
+  mailbox: Mail[] = [];
+  /** Present until the row exists. */
+  create: NewInstance | undefined;
+  phase: "loading" | "idle" | "queued" | "running" | "saving" | "dropped" = "idle";
+  /** Characters of history: what it roughly weighs in memory. */
+  weight = 0;
+  readonly #host: InstanceHost;
+  #turn: OpenTurn | undefined;
+  #next = 0;
+  #turnWeight = 0;
 
-	constructor(
-		identity: InstanceIdentity,
-		definition: WorkflowDefinition | undefined,
-		host: InstanceHost,
-	) {
-		this.identity = identity;
-		this.definition = definition;
-		this.#host = host;
-	}
+  constructor(identity: InstanceIdentity, definition: WorkflowDefinition | undefined, host: InstanceHost) {
+    this.identity = identity;
+    this.definition = definition;
+    this.#host = host;
+  }
 
-	newExecution(): Execution | undefined {
-		const { definition } = this;
-		if (definition === undefined) return undefined;
-		return new Execution({
-			definition,
-			tenant: this.identity.tenant,
-			run: this.identity.run,
-			newRunId: () => this.#host.newRunId(),
-			limits: this.#host.limits,
-		});
-	}
+  newExecution(): Execution | undefined {
+    const { definition } = this;
+    if (definition === undefined) return undefined;
+    return new Execution({
+      definition,
+      tenant: this.identity.tenant,
+      run: this.identity.run,
+      newRunId: () => this.#host.newRunId(),
+      limits: this.#host.limits,
+    });
+  }
 
-	// ── the job of making one turn ─────────────────────────────────────────────────────────────────────────
+  // ── the job of making one turn ─────────────────────────────────────────────────────────────────────────
 
-	run(): boolean {
-		if (this.phase !== "queued") return true;
-		if (!this.#host.mayAct()) {
-			this.phase = "idle";
-			this.#host.deferred(this);
-			return true;
-		}
-		this.phase = "running";
-		const at = Math.max(this.#host.now(), this.state.at);
-		this.#turn = {
-			at,
-			tail: this.state.tail,
-			facts: [],
-			plan: new TurnPlan(this.identity.run),
-			mail: [],
-			verdicts: [],
-			held: [],
-		};
-		this.#next = 0;
-		this.#turnWeight = 0;
-		this.state.beginTurn(at);
-		if (this.execution !== undefined) {
-			this.execution.onIdle = this.#onIdle;
-			this.execution.beginTurn(at);
-		}
-		return this.#advance();
-	}
+  run(): boolean {
+    if (this.phase !== "queued") return true;
+    if (!this.#host.mayAct()) {
+      this.phase = "idle";
+      this.#host.deferred(this);
+      return true;
+    }
+    this.phase = "running";
+    const at = Math.max(this.#host.now(), this.state.at);
+    this.#turn = {
+      at,
+      tail: this.state.tail,
+      facts: [],
+      plan: new TurnPlan(this.identity.run),
+      mail: [],
+      verdicts: [],
+      held: [],
+    };
+    this.#next = 0;
+    this.#turnWeight = 0;
+    this.state.beginTurn(at);
+    if (this.execution !== undefined) {
+      this.execution.onIdle = this.#onIdle;
+      this.execution.beginTurn(at);
+    }
+    return this.#advance();
+  }
 
-	readonly #onIdle = (): void => {
-		if (this.#advance()) this.#host.jobDone(this);
-	};
+  readonly #onIdle = (): void => {
+    if (this.#advance()) this.#host.jobDone(this);
+  };
 
-	stuck(): void {
-		this.execution?.stuck();
-		this.#advance();
-	}
+  stuck(): void {
+    this.execution?.stuck();
+    this.#advance();
+  }
 
-	/** Applies items until a fiber is stepping (false) or the turn is complete (true). */
-	#advance(): boolean {
-		const turn = this.#turn;
-		if (turn === undefined) return true;
-		for (;;) {
-			const { execution } = this;
-			if (execution?.broken !== undefined) {
-				this.#turn = undefined;
-				this.#host.turnBroke(this, execution.broken);
-				return true;
-			}
-			if (execution !== undefined) this.#fold(turn, execution.takeFacts());
-			const mail = this.mailbox[this.#next];
-			if (
-				mail === undefined ||
-				this.#next >= turnMail ||
-				this.#turnWeight > turnWeight
-			)
-				break;
-			this.#next += 1;
-			this.#turnWeight += weightOf(mail.fact);
-			if (this.#apply(turn, mail) && execution?.busy === true) return false;
-		}
-		this.#finish(turn);
-		return true;
-	}
+  /** Applies items until a fiber is stepping (false) or the turn is complete (true). */
+  #advance(): boolean {
+    const turn = this.#turn;
+    if (turn === undefined) return true;
+    for (;;) {
+      const { execution } = this;
+      if (execution?.broken !== undefined) {
+        this.#turn = undefined;
+        this.#host.turnBroke(this, execution.broken);
+        return true;
+      }
+      if (execution !== undefined) this.#fold(turn, execution.takeFacts());
+      const mail = this.mailbox[this.#next];
+      if (mail === undefined || this.#next >= turnMail || this.#turnWeight > turnWeight) break;
+      this.#next += 1;
+      this.#turnWeight += weightOf(mail.fact);
+      if (this.#apply(turn, mail) && execution?.busy === true) return false;
+    }
+    this.#finish(turn);
+    return true;
+  }
 
-	/** Judges one item and delivers it; true when the workflow's code was entered. */
-	#apply(turn: OpenTurn, mail: Mail): boolean {
-		const fact = this.#meant(mail.fact);
-		const verdict = judge(this.state, fact);
-		if (verdict.kind === "apply" && this.#mustWait(fact)) {
-			turn.held.push(mail);
-			return false;
-		}
-		turn.mail.push(mail);
-		if (verdict.kind === "refuse") turn.verdicts.push(verdict.error);
-		else if (verdict.kind !== "apply") turn.verdicts.push("known");
-		else {
-			const misfit =
-				fact.type === "EventReceived" ? this.#misfit(fact) : undefined;
-			turn.verdicts.push(misfit ?? "done");
-			if (misfit === undefined) return this.#deliver(turn, fact);
-		}
-		return false;
-	}
+  /** Judges one item and delivers it; true when the workflow's code was entered. */
+  #apply(turn: OpenTurn, mail: Mail): boolean {
+    const fact = this.#meant(mail.fact);
+    const verdict = judge(this.state, fact);
+    if (verdict.kind === "apply" && this.#mustWait(fact)) {
+      turn.held.push(mail);
+      return false;
+    }
+    turn.mail.push(mail);
+    if (verdict.kind === "refuse") turn.verdicts.push(verdict.error);
+    else if (verdict.kind !== "apply") turn.verdicts.push("known");
+    else {
+      const misfit = fact.type === "EventReceived" ? this.#misfit(fact) : undefined;
+      turn.verdicts.push(misfit ?? "done");
+      if (misfit === undefined) return this.#deliver(turn, fact);
+    }
+    return false;
+  }
 
-	/** The timer of a retry means the start of the next attempt. */
-	#meant(fact: Incoming): Incoming {
-		const effect =
-			fact.type === "TimerFired" ? retriedEffect(fact.effect) : undefined;
-		if (effect === undefined) return fact;
-		return {
-			type: "AttemptStarted",
-			effect,
-			attempt: (this.state.activities.get(effect)?.attempt ?? 0) + 1,
-		};
-	}
+  /** The timer of a retry means the start of the next attempt. */
+  #meant(fact: Incoming): Incoming {
+    const effect = fact.type === "TimerFired" ? retriedEffect(fact.effect) : undefined;
+    if (effect === undefined) return fact;
+    return {
+      type: "AttemptStarted",
+      effect,
+      attempt: (this.state.activities.get(effect)?.attempt ?? 0) + 1,
+    };
+  }
 
-	#deliver(turn: OpenTurn, fact: Incoming): boolean {
-		if (this.execution === undefined) {
-			this.#fold(
-				turn,
-				fact.type === "TerminateRequested"
-					? endWithoutCode(this.state, fact)
-					: [fact],
-			);
-			return false;
-		}
-		this.execution.deliver(fact);
-		return true;
-	}
+  #deliver(turn: OpenTurn, fact: Incoming): boolean {
+    if (this.execution === undefined) {
+      this.#fold(turn, fact.type === "TerminateRequested" ? endWithoutCode(this.state, fact) : [fact]);
+      return false;
+    }
+    this.execution.deliver(fact);
+    return true;
+  }
 
-	/** Whether an item needs code that cannot be run now. */
-	#mustWait(fact: Incoming): boolean {
-		if (fact.type === "TerminateRequested" || fact.type === "Parked")
-			return false;
-		return (
-			this.execution === undefined ||
-			(this.state.parked !== undefined && fact.type !== "Resumed")
-		);
-	}
+  /** Whether an item needs code that cannot be run now. */
+  #mustWait(fact: Incoming): boolean {
+    if (fact.type === "TerminateRequested" || fact.type === "Parked") return false;
+    return this.execution === undefined || (this.state.parked !== undefined && fact.type !== "Resumed");
+  }
 
-	/** Why an event's payload cannot be meant for this run: it does not fit the declared schema, or that of the wait that is open for it. */
-	#misfit(
-		fact: Extract<Incoming, { type: "EventReceived" }>,
-	): WovyrError | undefined {
-		const known = this.#host.eventSchema(this, fact.name);
-		if (known?.schema === undefined) return undefined;
-		try {
-			parse(
-				known.schema as never,
-				decodePayload(fact.payload),
-				`payload of event "${fact.name}"`,
-			);
-			return undefined;
-		} catch (error) {
-			return error instanceof WovyrError
-				? error
-				: new WovyrError(String(error), { code: "INVALID_INPUT" });
-		}
-	}
+  /** Why an event's payload cannot be meant for this run: it does not fit the declared schema, or that of the wait that is open for it. */
+  #misfit(fact: Extract<Incoming, { type: "EventReceived" }>): WovyrError | undefined {
+    const known = this.#host.eventSchema(this, fact.name);
+    if (known?.schema === undefined) return undefined;
+    try {
+      parse(known.schema as never, decodePayload(fact.payload), `payload of event "${fact.name}"`);
+      return undefined;
+    } catch (error) {
+      return error instanceof WovyrError ? error : new WovyrError(String(error), { code: "INVALID_INPUT" });
+    }
+  }
 
-	#fold(turn: OpenTurn, facts: readonly HistoryFact[]): void {
-		for (const fact of facts) {
-			turn.plan.add(fact, this.state);
-			this.state.fold(fact);
-			turn.facts.push(fact);
-		}
-	}
+  #fold(turn: OpenTurn, facts: readonly HistoryFact[]): void {
+    for (const fact of facts) {
+      turn.plan.add(fact, this.state);
+      this.state.fold(fact);
+      turn.facts.push(fact);
+    }
+  }
 
-	#finish(turn: OpenTurn): void {
-		if (this.execution !== undefined) {
-			this.execution.endTurn();
-			this.#fold(turn, this.execution.takeFacts());
-		}
-		this.state.endTurn();
-		this.mailbox = this.mailbox.slice(this.#next);
-		this.#turn = undefined;
-		this.#host.turnEnded(this, turn);
-	}
+  #finish(turn: OpenTurn): void {
+    if (this.execution !== undefined) {
+      this.execution.endTurn();
+      this.#fold(turn, this.execution.takeFacts());
+    }
+    this.state.endTurn();
+    this.mailbox = this.mailbox.slice(this.#next);
+    this.#turn = undefined;
+    this.#host.turnEnded(this, turn);
+  }
 
-	takeLogs(): readonly LogLine[] {
-		return this.execution?.takeLogs() ?? [];
-	}
+  takeLogs(): readonly LogLine[] {
+    return this.execution?.takeLogs() ?? [];
+  }
 
-	/** Forgets what was made of history; the mailbox stays. */
-	forget(): void {
-		this.state = new InstanceState();
-		this.execution = undefined;
-		this.weight = 0;
-	}
+  /** Forgets what was made of history; the mailbox stays. */
+  forget(): void {
+    this.state = new InstanceState();
+    this.execution = undefined;
+    this.weight = 0;
+  }
 }
 
 /** How a run ends whose code cannot be run: everything open is closed, then it is terminated. */
-function endWithoutCode(
-	state: InstanceState,
-	fact: Extract<Incoming, { type: "TerminateRequested" }>,
-): HistoryFact[] {
-	const open = [
-		...state.activities.keys(),
-		...state.timers.keys(),
-		...state.waits.keys(),
-		...state.children.keys(),
-	];
-	const failure = failureOf(
-		new WovyrError(fact.reason ?? "terminated on request", {
-			code: "TERMINATED",
-		}),
-	);
-	return [
-		fact,
-		...open.map((effect) => ({ type: "EffectCancelled" as const, effect })),
-		{ type: "InstanceTerminated", failure },
-	];
+function endWithoutCode(state: InstanceState, fact: Extract<Incoming, { type: "TerminateRequested" }>): HistoryFact[] {
+  const open = [...state.activities.keys(), ...state.timers.keys(), ...state.waits.keys(), ...state.children.keys()];
+  const failure = failureOf(
+    new WovyrError(fact.reason ?? "terminated on request", {
+      code: "TERMINATED",
+    }),
+  );
+  return [fact, ...open.map((effect) => ({ type: "EffectCancelled" as const, effect })), { type: "InstanceTerminated", failure }];
 }

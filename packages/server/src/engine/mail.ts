@@ -5,32 +5,28 @@
  * 2. Whether it still means something is judged against the run's state when its turn comes, never before.
  */
 import { ApiError, type WovyrError } from "@wovyr/sdk";
-import {
-	type Incoming,
-	type InstanceState,
-	messageDigest,
-} from "@wovyr/sdk/internal";
+import { type Incoming, type InstanceState, messageDigest } from "@wovyr/sdk/internal";
 
 /** Whoever waits for an item to be durable. */
 export interface Receipt {
-	accepted(replayed: boolean): void;
-	refused(error: Error): void;
+  accepted(replayed: boolean): void;
+  refused(error: Error): void;
 }
 
 export type Mail = {
-	readonly fact: Incoming;
-	/** The inbox row to remove with the turn that applies it. */
-	readonly inbox?: string;
-	readonly receipt?: Receipt;
+  readonly fact: Incoming;
+  /** The inbox row to remove with the turn that applies it. */
+  readonly inbox?: string;
+  readonly receipt?: Receipt;
 };
 
 export type Verdict =
-	| { readonly kind: "apply" }
-	/** Applied before: acknowledged, and left alone. */
-	| { readonly kind: "known" }
-	/** Too late to mean anything: acknowledged, and dropped. */
-	| { readonly kind: "stale" }
-	| { readonly kind: "refuse"; readonly error: WovyrError };
+  | { readonly kind: "apply" }
+  /** Applied before: acknowledged, and left alone. */
+  | { readonly kind: "known" }
+  /** Too late to mean anything: acknowledged, and dropped. */
+  | { readonly kind: "stale" }
+  | { readonly kind: "refuse"; readonly error: WovyrError };
 
 const apply: Verdict = { kind: "apply" };
 const known: Verdict = { kind: "known" };
@@ -38,107 +34,96 @@ const stale: Verdict = { kind: "stale" };
 const when = (condition: boolean): Verdict => (condition ? apply : stale);
 
 export function judge(state: InstanceState, fact: Incoming): Verdict {
-	switch (fact.type) {
-		case "InstanceStarted":
-			return state.start === undefined ? apply : known;
-		case "ActivityCompleted":
-		case "ActivityFailed":
-		case "AttemptLost": {
-			const activity = state.activities.get(fact.effect);
-			return when(
-				activity?.state === "Running" && activity.attempt === fact.attempt,
-			);
-		}
-		case "AttemptStarted": {
-			const activity = state.activities.get(fact.effect);
-			if (activity?.state === "Scheduled")
-				return when(activity.attempt === fact.attempt);
-			return when(
-				activity?.state === "Retrying" && activity.attempt + 1 === fact.attempt,
-			);
-		}
-		case "TimerFired":
-			return when(state.timers.has(fact.effect));
-		case "ChildCompleted":
-		case "ChildFailed":
-		case "ChildRejected":
-			return when(state.children.has(fact.effect));
-		case "EventReceived":
-		case "CancelRequested":
-		case "TerminateRequested":
-			return judgeMessage(state, fact);
-		case "Parked":
-			return when(!state.closed && state.parked === undefined);
-		case "Resumed":
-			return when(state.parked !== undefined);
-	}
+  switch (fact.type) {
+    case "InstanceStarted":
+      return state.start === undefined ? apply : known;
+    case "ActivityCompleted":
+    case "ActivityFailed":
+    case "AttemptLost": {
+      const activity = state.activities.get(fact.effect);
+      return when(activity?.state === "Running" && activity.attempt === fact.attempt);
+    }
+    case "AttemptStarted": {
+      const activity = state.activities.get(fact.effect);
+      if (activity?.state === "Scheduled") return when(activity.attempt === fact.attempt);
+      return when(activity?.state === "Retrying" && activity.attempt + 1 === fact.attempt);
+    }
+    case "TimerFired":
+      return when(state.timers.has(fact.effect));
+    case "ChildCompleted":
+    case "ChildFailed":
+    case "ChildRejected":
+      return when(state.children.has(fact.effect));
+    case "EventReceived":
+    case "CancelRequested":
+    case "TerminateRequested":
+      return judgeMessage(state, fact);
+    case "Parked":
+      return when(!state.closed && state.parked === undefined);
+    case "Resumed":
+      return when(state.parked !== undefined);
+  }
 }
 
-function judgeMessage(
-	state: InstanceState,
-	fact: Extract<Incoming, { message: string }>,
-): Verdict {
-	const before = state.messages.get(fact.message);
-	if (before !== undefined) {
-		if (before === messageDigest(fact)) return known;
-		return {
-			kind: "refuse",
-			error: new ApiError(
-				`The idempotency key "${fact.message}" was used for another request to this run. Use a new key for a new request.`,
-				{
-					code: "IDEMPOTENCY_CONFLICT",
-				},
-			),
-		};
-	}
-	if (state.outcome === undefined) return apply;
-	return {
-		kind: "refuse",
-		error: new ApiError(
-			`The run has ended (${state.outcome.status}); it takes no more messages.`,
-			{ code: "INSTANCE_CLOSED" },
-		),
-	};
+function judgeMessage(state: InstanceState, fact: Extract<Incoming, { message: string }>): Verdict {
+  const before = state.messages.get(fact.message);
+  if (before !== undefined) {
+    if (before === messageDigest(fact)) return known;
+    return {
+      kind: "refuse",
+      error: new ApiError(
+        `The idempotency key "${fact.message}" was used for another request to this run. Use a new key for a new request.`,
+        {
+          code: "IDEMPOTENCY_CONFLICT",
+        },
+      ),
+    };
+  }
+  if (state.outcome === undefined) return apply;
+  return {
+    kind: "refuse",
+    error: new ApiError(`The run has ended (${state.outcome.status}); it takes no more messages.`, { code: "INSTANCE_CLOSED" }),
+  };
 }
 
 /** Bytes that applying the item adds to history, roughly. */
 export function weightOf(fact: Incoming): number {
-	switch (fact.type) {
-		case "EventReceived":
-			return fact.payload.length;
-		case "ActivityCompleted":
-		case "ChildCompleted":
-			return fact.output.length;
-		case "InstanceStarted":
-			return fact.input.length;
-		default:
-			return 256;
-	}
+  switch (fact.type) {
+    case "EventReceived":
+      return fact.payload.length;
+    case "ActivityCompleted":
+    case "ChildCompleted":
+      return fact.output.length;
+    case "InstanceStarted":
+      return fact.input.length;
+    default:
+      return 256;
+  }
 }
 
 /** The identity of a fact within its run. */
 export function mailIdentity(fact: Incoming): string {
-	switch (fact.type) {
-		case "InstanceStarted":
-			return "start";
-		case "ActivityCompleted":
-		case "ActivityFailed":
-			return `outcome:${fact.effect}:${fact.attempt}`;
-		case "AttemptStarted":
-		case "AttemptLost":
-			return `${fact.type}:${fact.effect}:${fact.attempt}`;
-		case "TimerFired":
-			return `timer:${fact.effect}`;
-		case "ChildCompleted":
-		case "ChildFailed":
-		case "ChildRejected":
-			return `child:${fact.effect}`;
-		case "EventReceived":
-		case "CancelRequested":
-		case "TerminateRequested":
-			return `message:${fact.message}`;
-		case "Parked":
-		case "Resumed":
-			return fact.type;
-	}
+  switch (fact.type) {
+    case "InstanceStarted":
+      return "start";
+    case "ActivityCompleted":
+    case "ActivityFailed":
+      return `outcome:${fact.effect}:${fact.attempt}`;
+    case "AttemptStarted":
+    case "AttemptLost":
+      return `${fact.type}:${fact.effect}:${fact.attempt}`;
+    case "TimerFired":
+      return `timer:${fact.effect}`;
+    case "ChildCompleted":
+    case "ChildFailed":
+    case "ChildRejected":
+      return `child:${fact.effect}`;
+    case "EventReceived":
+    case "CancelRequested":
+    case "TerminateRequested":
+      return `message:${fact.message}`;
+    case "Parked":
+    case "Resumed":
+      return fact.type;
+  }
 }

@@ -8,214 +8,183 @@
 import { WovyrError } from "@wovyr/sdk";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
-import {
-	type ShardEpoch,
-	type Store,
-	StoreUnavailableError,
-} from "./ports/store.ts";
+import { type ShardEpoch, type Store, StoreUnavailableError } from "./ports/store.ts";
 
 export type OwnershipOptions = {
-	readonly store: Store;
-	readonly clock: Clock;
-	readonly log: EngineLog;
-	readonly group: string;
-	readonly shards: number;
-	readonly node: string;
-	/** Milliseconds. */
-	readonly lease: number;
-	/** Owners among the given that are known to be dead. */
-	readonly deadOwners: (owners: readonly string[]) => readonly string[];
-	readonly acquired: () => void;
-	readonly lost: () => void;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: EngineLog;
+  readonly group: string;
+  readonly shards: number;
+  readonly node: string;
+  /** Milliseconds. */
+  readonly lease: number;
+  /** Owners among the given that are known to be dead. */
+  readonly deadOwners: (owners: readonly string[]) => readonly string[];
+  readonly acquired: () => void;
+  readonly lost: () => void;
 };
 
 const retryMilliseconds = 500;
 
 export class Ownership {
-	readonly #options: OwnershipOptions;
-	#epochs = new Map<number, number>();
-	#first = 0;
-	#validUntil = Number.NEGATIVE_INFINITY;
-	#owned = false;
-	#stopped = false;
-	#heldBy: string | undefined;
-	#cancelTimer: (() => void) | undefined;
+  readonly #options: OwnershipOptions;
+  #epochs = new Map<number, number>();
+  #first = 0;
+  #validUntil = Number.NEGATIVE_INFINITY;
+  #owned = false;
+  #stopped = false;
+  #heldBy: string | undefined;
+  #cancelTimer: (() => void) | undefined;
 
-	constructor(options: OwnershipOptions) {
-		this.#options = options;
-	}
+  constructor(options: OwnershipOptions) {
+    this.#options = options;
+  }
 
-	/** Whether this node may act now. */
-	get holds(): boolean {
-		return this.#owned && this.#options.clock.now() < this.#validUntil;
-	}
+  /** Whether this node may act now. */
+  get holds(): boolean {
+    return this.#owned && this.#options.clock.now() < this.#validUntil;
+  }
 
-	/** Who owns the shards when this node does not. */
-	get heldBy(): string | undefined {
-		return this.#heldBy;
-	}
+  /** Who owns the shards when this node does not. */
+  get heldBy(): string | undefined {
+    return this.#heldBy;
+  }
 
-	get shards(): readonly number[] {
-		return [...this.#epochs.keys()];
-	}
+  get shards(): readonly number[] {
+    return [...this.#epochs.keys()];
+  }
 
-	/** The number of the group's first shard. */
-	get firstShard(): number {
-		return this.#first;
-	}
+  /** The number of the group's first shard. */
+  get firstShard(): number {
+    return this.#first;
+  }
 
-	epochOf(shard: number): number | undefined {
-		return this.#epochs.get(shard);
-	}
+  epochOf(shard: number): number | undefined {
+    return this.#epochs.get(shard);
+  }
 
-	/** Claims until all shards are owned or `patience` milliseconds have passed; goes on trying after that. */
-	async start(patience: number): Promise<void> {
-		const deadline = this.#options.clock.now() + patience;
-		for (;;) {
-			const wait = await this.#claim();
-			if (
-				this.#owned ||
-				this.#stopped ||
-				this.#options.clock.now() >= deadline
-			) {
-				if (!this.#owned && !this.#stopped) this.#claimLater(wait);
-				return;
-			}
-			await new Promise<void>((resolve) => {
-				this.#options.clock.wakeAt(this.#options.clock.now() + wait, resolve);
-			});
-		}
-	}
+  /** Claims until all shards are owned or `patience` milliseconds have passed; goes on trying after that. */
+  async start(patience: number): Promise<void> {
+    const deadline = this.#options.clock.now() + patience;
+    for (;;) {
+      const wait = await this.#claim();
+      if (this.#owned || this.#stopped || this.#options.clock.now() >= deadline) {
+        if (!this.#owned && !this.#stopped) this.#claimLater(wait);
+        return;
+      }
+      await new Promise<void>((resolve) => {
+        this.#options.clock.wakeAt(this.#options.clock.now() + wait, resolve);
+      });
+    }
+  }
 
-	async release(): Promise<void> {
-		this.#stopped = true;
-		this.#cancelTimer?.();
-		if (!this.#owned) return;
-		this.#owned = false;
-		const { store, node } = this.#options;
-		await store.releaseShards(node, this.#asList()).catch(() => {});
-	}
+  async release(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelTimer?.();
+    if (!this.#owned) return;
+    this.#owned = false;
+    const { store, node } = this.#options;
+    await store.releaseShards(node, this.#asList()).catch(() => {});
+  }
 
-	#asList(): ShardEpoch[] {
-		return [...this.#epochs].map(([shard, epoch]) => ({ shard, epoch }));
-	}
+  #asList(): ShardEpoch[] {
+    return [...this.#epochs].map(([shard, epoch]) => ({ shard, epoch }));
+  }
 
-	/** One try; returns how long to wait before the next. */
-	async #claim(): Promise<number> {
-		const { store, clock, log, group, shards, node, lease, deadOwners } =
-			this.#options;
-		const sent = clock.now();
-		try {
-			let claim = await store.claimShards({
-				group,
-				shards,
-				owner: node,
-				lease,
-			});
-			const dead = deadOwners([
-				...new Set(claim.held.map((shard) => shard.owner)),
-			]);
-			if (dead.length > 0)
-				claim = await store.claimShards({
-					group,
-					shards,
-					owner: node,
-					lease,
-					dead,
-				});
-			this.#epochs = new Map(
-				claim.granted.map(({ shard, epoch }) => [shard, epoch]),
-			);
-			if (claim.held.length === 0) {
-				this.#first = Math.min(...this.#epochs.keys());
-				this.#validUntil = sent + lease;
-				this.#owned = true;
-				this.#heldBy = undefined;
-				this.#renewLater();
-				this.#options.acquired();
-				return 0;
-			}
-			// Half an ownership is of no use to anyone: give back what was granted.
-			await store.releaseShards(node, claim.granted);
-			const holder = claim.held[0]?.owner ?? "another node";
-			if (this.#heldBy !== holder)
-				log.warn(
-					`${claim.held.length} of ${shards} shards of group "${group}" belong to ${holder}; this node stands by until its lease ends`,
-					{ holder },
-				);
-			this.#heldBy = holder;
-			return (
-				Math.min(
-					Math.max(
-						...claim.held.map((shard) => shard.remaining),
-						retryMilliseconds / 10,
-					),
-					lease,
-				) + 20
-			);
-		} catch (error) {
-			if (!(error instanceof StoreUnavailableError)) {
-				if (error instanceof WovyrError) throw error;
-				log.error("claiming shards failed; it is tried again", { error });
-			}
-			return retryMilliseconds;
-		}
-	}
+  /** One try; returns how long to wait before the next. */
+  async #claim(): Promise<number> {
+    const { store, clock, log, group, shards, node, lease, deadOwners } = this.#options;
+    const sent = clock.now();
+    try {
+      let claim = await store.claimShards({
+        group,
+        shards,
+        owner: node,
+        lease,
+      });
+      const dead = deadOwners([...new Set(claim.held.map((shard) => shard.owner))]);
+      if (dead.length > 0)
+        claim = await store.claimShards({
+          group,
+          shards,
+          owner: node,
+          lease,
+          dead,
+        });
+      this.#epochs = new Map(claim.granted.map(({ shard, epoch }) => [shard, epoch]));
+      if (claim.held.length === 0) {
+        this.#first = Math.min(...this.#epochs.keys());
+        this.#validUntil = sent + lease;
+        this.#owned = true;
+        this.#heldBy = undefined;
+        this.#renewLater();
+        this.#options.acquired();
+        return 0;
+      }
+      // Half an ownership is of no use to anyone: give back what was granted.
+      await store.releaseShards(node, claim.granted);
+      const holder = claim.held[0]?.owner ?? "another node";
+      if (this.#heldBy !== holder)
+        log.warn(
+          `${claim.held.length} of ${shards} shards of group "${group}" belong to ${holder}; this node stands by until its lease ends`,
+          { holder },
+        );
+      this.#heldBy = holder;
+      return Math.min(Math.max(...claim.held.map((shard) => shard.remaining), retryMilliseconds / 10), lease) + 20;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) {
+        if (error instanceof WovyrError) throw error;
+        log.error("claiming shards failed; it is tried again", { error });
+      }
+      return retryMilliseconds;
+    }
+  }
 
-	#claimLater(wait: number): void {
-		const { clock } = this.#options;
-		this.#cancelTimer = clock.wakeAt(clock.now() + wait, () => {
-			if (this.#stopped) return;
-			this.#claim().then(
-				(next) => {
-					if (!this.#owned) this.#claimLater(next);
-				},
-				(error) =>
-					this.#options.log.error("claiming shards failed for good", { error }),
-			);
-		});
-	}
+  #claimLater(wait: number): void {
+    const { clock } = this.#options;
+    this.#cancelTimer = clock.wakeAt(clock.now() + wait, () => {
+      if (this.#stopped) return;
+      this.#claim().then(
+        (next) => {
+          if (!this.#owned) this.#claimLater(next);
+        },
+        (error) => this.#options.log.error("claiming shards failed for good", { error }),
+      );
+    });
+  }
 
-	#renewLater(): void {
-		const { clock, lease } = this.#options;
-		this.#cancelTimer = clock.wakeAt(
-			clock.now() + Math.floor(lease / 3),
-			() => void this.#renew(),
-		);
-	}
+  #renewLater(): void {
+    const { clock, lease } = this.#options;
+    this.#cancelTimer = clock.wakeAt(clock.now() + Math.floor(lease / 3), () => void this.#renew());
+  }
 
-	async #renew(): Promise<void> {
-		if (this.#stopped) return;
-		const { store, clock, log, node, lease } = this.#options;
-		const sent = clock.now();
-		try {
-			const renewed = await store.renewShards(node, this.#asList(), lease);
-			if (this.#stopped) return;
-			if (renewed.length === this.#epochs.size) {
-				const lapsed = clock.now() >= this.#validUntil;
-				this.#validUntil = sent + lease;
-				this.#renewLater();
-				if (lapsed) this.#options.acquired();
-				return;
-			}
-			log.warn(
-				"another node took shards over; this one drops what it has of them and stands by",
-			);
-			this.#lose();
-		} catch (error) {
-			if (this.#stopped) return;
-			if (!(error instanceof StoreUnavailableError))
-				log.error("renewing the lease failed; it is tried again", { error });
-			this.#cancelTimer = clock.wakeAt(
-				clock.now() + Math.min(retryMilliseconds, lease / 6),
-				() => void this.#renew(),
-			);
-		}
-	}
+  async #renew(): Promise<void> {
+    if (this.#stopped) return;
+    const { store, clock, log, node, lease } = this.#options;
+    const sent = clock.now();
+    try {
+      const renewed = await store.renewShards(node, this.#asList(), lease);
+      if (this.#stopped) return;
+      if (renewed.length === this.#epochs.size) {
+        const lapsed = clock.now() >= this.#validUntil;
+        this.#validUntil = sent + lease;
+        this.#renewLater();
+        if (lapsed) this.#options.acquired();
+        return;
+      }
+      log.warn("another node took shards over; this one drops what it has of them and stands by");
+      this.#lose();
+    } catch (error) {
+      if (this.#stopped) return;
+      if (!(error instanceof StoreUnavailableError)) log.error("renewing the lease failed; it is tried again", { error });
+      this.#cancelTimer = clock.wakeAt(clock.now() + Math.min(retryMilliseconds, lease / 6), () => void this.#renew());
+    }
+  }
 
-	#lose(): void {
-		this.#owned = false;
-		this.#options.lost();
-		this.#claimLater(retryMilliseconds);
-	}
+  #lose(): void {
+    this.#owned = false;
+    this.#options.lost();
+    this.#claimLater(retryMilliseconds);
+  }
 }

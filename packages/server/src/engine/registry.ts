@@ -3,68 +3,59 @@ import { WovyrError } from "@wovyr/sdk";
 import type { EventDef, WorkflowDefinition } from "@wovyr/sdk/internal";
 
 export class Registry {
-	readonly #workflows = new Map<string, Map<string, WorkflowDefinition>>();
+  readonly #workflows = new Map<string, Map<string, WorkflowDefinition>>();
 
-	constructor(definitions: readonly WorkflowDefinition[]) {
-		for (const definition of definitions) {
-			if (definition.run === undefined)
-				throw new WovyrError(
-					`workflow "${definition.name}" is a contract without an implementation: register what \`.implement(async function* …)\` returned`,
-					{ code: "INVALID_DEFINITION" },
-				);
-			const versions =
-				this.#workflows.get(definition.name) ??
-				new Map<string, WorkflowDefinition>();
-			if (versions.has(definition.version))
-				throw new WovyrError(
-					`two workflows are registered as "${definition.name}" version "${definition.version}": give one of them another name or version`,
-					{ code: "INVALID_DEFINITION" },
-				);
-			versions.set(definition.version, definition);
-			this.#workflows.set(definition.name, versions);
-		}
-	}
+  constructor(definitions: readonly WorkflowDefinition[]) {
+    for (const definition of definitions) {
+      if (definition.run === undefined)
+        throw new WovyrError(
+          `workflow "${definition.name}" is a contract without an implementation: register what \`.implement(async function* …)\` returned`,
+          { code: "INVALID_DEFINITION" },
+        );
+      const versions = this.#workflows.get(definition.name) ?? new Map<string, WorkflowDefinition>();
+      if (versions.has(definition.version))
+        throw new WovyrError(
+          `two workflows are registered as "${definition.name}" version "${definition.version}": give one of them another name or version`,
+          { code: "INVALID_DEFINITION" },
+        );
+      versions.set(definition.version, definition);
+      this.#workflows.set(definition.name, versions);
+    }
+  }
 
-	get names(): readonly string[] {
-		return [...this.#workflows.keys()];
-	}
+  get names(): readonly string[] {
+    return [...this.#workflows.keys()];
+  }
 
-	find(name: string, version: string): WorkflowDefinition | undefined {
-		return this.#workflows.get(name)?.get(version);
-	}
+  find(name: string, version: string): WorkflowDefinition | undefined {
+    return this.#workflows.get(name)?.get(version);
+  }
 
-	/** Every version, the one for new instances last. Throws WORKFLOW_NOT_FOUND. */
-	versions(name: string): readonly WorkflowDefinition[] {
-		const versions = this.#workflows.get(name);
-		if (versions !== undefined) return [...versions.values()];
-		const known = this.names;
-		throw new WovyrError(
-			`No workflow "${name}" is registered here. ${known.length === 0 ? "None is registered." : `Registered: ${known.slice(0, 20).join(", ")}${known.length > 20 ? ", …" : ""}.`}`,
-			{ code: "WORKFLOW_NOT_FOUND" },
-		);
-	}
+  /** Every version, the one for new instances last. Throws WORKFLOW_NOT_FOUND. */
+  versions(name: string): readonly WorkflowDefinition[] {
+    const versions = this.#workflows.get(name);
+    if (versions !== undefined) return [...versions.values()];
+    const known = this.names;
+    throw new WovyrError(
+      `No workflow "${name}" is registered here. ${known.length === 0 ? "None is registered." : `Registered: ${known.slice(0, 20).join(", ")}${known.length > 20 ? ", …" : ""}.`}`,
+      { code: "WORKFLOW_NOT_FOUND" },
+    );
+  }
 
-	/** The definition for a new instance: the given version, else the one registered last. */
-	forStart(name: string, version: string | undefined): WorkflowDefinition {
-		const versions = this.versions(name);
-		if (version === undefined)
-			return versions[versions.length - 1] as WorkflowDefinition;
-		const found = versions.find((definition) => definition.version === version);
-		if (found !== undefined) return found;
-		throw new WovyrError(
-			`Workflow "${name}" has no version "${version}" here. Registered: ${versions.map((definition) => definition.version).join(", ")}.`,
-			{ code: "WORKFLOW_NOT_FOUND" },
-		);
-	}
+  /** The definition for a new instance: the given version, else the one registered last. */
+  forStart(name: string, version: string | undefined): WorkflowDefinition {
+    const versions = this.versions(name);
+    if (version === undefined) return versions[versions.length - 1] as WorkflowDefinition;
+    const found = versions.find((definition) => definition.version === version);
+    if (found !== undefined) return found;
+    throw new WovyrError(
+      `Workflow "${name}" has no version "${version}" here. Registered: ${versions.map((definition) => definition.version).join(", ")}.`,
+      { code: "WORKFLOW_NOT_FOUND" },
+    );
+  }
 
-	/** The declared definition of an event that a workflow takes. */
-	event(
-		workflow: string,
-		version: string,
-		event: string,
-	): EventDef<unknown, never> | undefined {
-		return this.find(workflow, version)?.events?.find(
-			(candidate) => candidate.name === event,
-		);
-	}
+  /** The declared definition of an event that a workflow takes. */
+  event(workflow: string, version: string, event: string): EventDef<unknown, never> | undefined {
+    return this.find(workflow, version)?.events?.find((candidate) => candidate.name === event);
+  }
 }

@@ -7,71 +7,65 @@ import type { Job, Turns } from "./turns.ts";
 const sliceTurns = 500;
 
 export class Replay implements Job {
-	readonly #instance: Instance;
-	readonly #turns: readonly Turn[];
-	readonly #runner: Turns;
-	readonly #ended: (failure: Error | undefined) => void;
-	#index = 0;
-	#inTurn = false;
-	#sliceEnd = sliceTurns;
+  readonly #instance: Instance;
+  readonly #turns: readonly Turn[];
+  readonly #runner: Turns;
+  readonly #ended: (failure: Error | undefined) => void;
+  #index = 0;
+  #inTurn = false;
+  #sliceEnd = sliceTurns;
 
-	/** `ended` gets the divergence, or nothing when code and history agree. */
-	constructor(
-		instance: Instance,
-		turns: readonly Turn[],
-		runner: Turns,
-		ended: (failure: Error | undefined) => void,
-	) {
-		this.#instance = instance;
-		this.#turns = turns;
-		this.#runner = runner;
-		this.#ended = ended;
-		instance.forget();
-		instance.execution = instance.newExecution();
-		if (instance.execution !== undefined)
-			instance.execution.onIdle = this.#onIdle;
-	}
+  /** `ended` gets the divergence, or nothing when code and history agree. */
+  constructor(instance: Instance, turns: readonly Turn[], runner: Turns, ended: (failure: Error | undefined) => void) {
+    this.#instance = instance;
+    this.#turns = turns;
+    this.#runner = runner;
+    this.#ended = ended;
+    instance.forget();
+    instance.execution = instance.newExecution();
+    if (instance.execution !== undefined) instance.execution.onIdle = this.#onIdle;
+  }
 
-	run(): boolean {
-		this.#sliceEnd = this.#index + sliceTurns;
-		return this.#advance();
-	}
+  run(): boolean {
+    this.#sliceEnd = this.#index + sliceTurns;
+    return this.#advance();
+  }
 
-	stuck(): void {
-		this.#instance.execution?.stuck();
-		this.#advance();
-	}
+  stuck(): void {
+    this.#instance.execution?.stuck();
+    this.#advance();
+  }
 
-	readonly #onIdle = (): void => {
-		if (this.#advance()) this.#runner.done(this);
-	};
+  readonly #onIdle = (): void => {
+    if (this.#advance()) this.#runner.done(this);
+  };
 
-	/** False while a fiber is stepping; true when the job is over or has queued itself again. */
-	#advance(): boolean {
-		const { execution } = this.#instance;
-		while (this.#index < this.#turns.length) {
-			const turn = this.#turns[this.#index] as Turn;
-			if (execution !== undefined) {
-				if (!this.#inTurn) {
-					if (this.#index >= this.#sliceEnd) {
-						this.#runner.add(this);
-						return true;
-					}
-					this.#inTurn = true;
-					execution.beginReplay(turn);
-				}
-				while (execution.replayNext()) if (execution.busy) return false;
-				if (execution.broken !== undefined) {
-					this.#ended(execution.broken);
-					return true;
-				}
-				execution.endReplay(turn);
-				this.#inTurn = false;
-			}
-			this.#instance.state.apply(turn);
-			this.#index += 1;
-		}
-		this.#ended(undefined);
-		return true;
-	}
+  /** False while a fiber is stepping; true when the job is over or has queued itself again. */
+  #advance(): boolean {
+    const { execution } = this.#instance;
+    while (this.#index < this.#turns.length) {
+      const turn = this.#turns[this.#index] as Turn;
+      if (execution !== undefined) {
+        if (!this.#inTurn) {
+          if (this.#index >= this.#sliceEnd) {
+            this.#runner.add(this);
+            return true;
+          }
+          this.#inTurn = true;
+          execution.beginReplay(turn);
+        }
+        while (execution.replayNext()) if (execution.busy) return false;
+        if (execution.broken !== undefined) {
+          this.#ended(execution.broken);
+          return true;
+        }
+        execution.endReplay();
+        this.#inTurn = false;
+      }
+      this.#instance.state.apply(turn);
+      this.#index += 1;
+    }
+    this.#ended(undefined);
+    return true;
+  }
 }

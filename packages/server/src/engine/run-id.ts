@@ -9,33 +9,28 @@ const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
 const dayMilliseconds = 86_400_000;
 
 export function newRunId(now: number, random: Random): string {
-	return runIdPrefix(now) + randomCharacters(random);
+  return runIdPrefix(now) + randomCharacters(random);
 }
 
 /** The first characters of every run id made at `now`: a bound for searches by time. */
 export function runIdPrefix(now: number): string {
-	const day = new Date(now).toISOString();
-	const time = (((now % dayMilliseconds) + dayMilliseconds) % dayMilliseconds)
-		.toString(36)
-		.padStart(6, "0");
-	return day.slice(2, 4) + day.slice(5, 7) + day.slice(8, 10) + time;
+  const day = new Date(now).toISOString();
+  const time = (((now % dayMilliseconds) + dayMilliseconds) % dayMilliseconds).toString(36).padStart(6, "0");
+  return day.slice(2, 4) + day.slice(5, 7) + day.slice(8, 10) + time;
 }
 
 function randomCharacters(random: Random): string {
-	let text = "";
-	while (text.length < randomLength) {
-		// 252 = 7 × 36: bytes above it would favour the first characters.
-		for (const byte of random.bytes(randomLength + 2))
-			if (byte < 252 && text.length < randomLength)
-				text += alphabet.charAt(byte % 36);
-	}
-	return text;
+  let text = "";
+  while (text.length < randomLength) {
+    // 252 = 7 × 36: bytes above it would favour the first characters.
+    for (const byte of random.bytes(randomLength + 2)) if (byte < 252 && text.length < randomLength) text += alphabet.charAt(byte % 36);
+  }
+  return text;
 }
 
 /** The seed of a run: 128 bits as hexadecimal digits. */
 export function newSeed(random: Random): string {
-	let text = "";
-	for (const byte of random.bytes(16))
-		text += byte.toString(16).padStart(2, "0");
-	return text;
+  let text = "";
+  for (const byte of random.bytes(16)) text += byte.toString(16).padStart(2, "0");
+  return text;
 }

@@ -10,78 +10,62 @@ const turnsPerRead = 200;
 const maxBacklog = 1_000;
 
 export async function* followRun(
-	engine: Engine,
-	row: InstanceRow,
-	afterSeq: number,
-	signal: AbortSignal | undefined,
+  engine: Engine,
+  row: InstanceRow,
+  afterSeq: number,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<StreamItem> {
-	const { run, tenant } = row;
-	let live: CommittedTurn[] = [];
-	let overflowed = false;
-	let wake = () => {};
-	const unsubscribe = engine.hub.subscribe(run, (turn) => {
-		if (live.length >= maxBacklog) overflowed = true;
-		else live.push(turn);
-		wake();
-	});
-	const aborted = () => wake();
-	signal?.addEventListener("abort", aborted);
-	let next = afterSeq + 1;
-	try {
-		for (;;) {
-			overflowed = false;
-			for (;;) {
-				const rows = await engine.options.store.readHistory(
-					{ tenant, run },
-					next,
-					turnsPerRead,
-				);
-				for (const turn of await engine.rows.decodeAll(rows)) {
-					for (const event of turnView(turn, next)) {
-						if (signal?.aborted === true) return;
-						yield { runId: run, event };
-						next = event.seq + 1;
-						if (isEnd(event.type)) return;
-					}
-				}
-				if (rows.length < turnsPerRead) break;
-			}
-			const current = await engine.options.store.getInstance({ tenant, run });
-			if (
-				current === undefined ||
-				(current.closedAt !== undefined && next > current.tail)
-			)
-				return;
-			while (!overflowed) {
-				if (signal?.aborted === true) return;
-				const turn = live.shift();
-				if (turn === undefined) {
-					await new Promise<void>((resolve) => {
-						wake = resolve;
-					});
-					continue;
-				}
-				for (const event of turnView(
-					{ seq: turn.seq, at: turn.at, events: turn.facts },
-					next,
-				)) {
-					yield { runId: run, event };
-					next = event.seq + 1;
-					if (isEnd(event.type)) return;
-				}
-			}
-			live = [];
-		}
-	} finally {
-		unsubscribe();
-		signal?.removeEventListener("abort", aborted);
-	}
+  const { run, tenant } = row;
+  let live: CommittedTurn[] = [];
+  let overflowed = false;
+  let wake = () => {};
+  const unsubscribe = engine.hub.subscribe(run, (turn) => {
+    if (live.length >= maxBacklog) overflowed = true;
+    else live.push(turn);
+    wake();
+  });
+  const aborted = () => wake();
+  signal?.addEventListener("abort", aborted);
+  let next = afterSeq + 1;
+  try {
+    for (;;) {
+      overflowed = false;
+      for (;;) {
+        const rows = await engine.options.store.readHistory({ tenant, run }, next, turnsPerRead);
+        for (const turn of await engine.rows.decodeAll(rows)) {
+          for (const event of turnView(turn, next)) {
+            if (signal?.aborted === true) return;
+            yield { runId: run, event };
+            next = event.seq + 1;
+            if (isEnd(event.type)) return;
+          }
+        }
+        if (rows.length < turnsPerRead) break;
+      }
+      const current = await engine.options.store.getInstance({ tenant, run });
+      if (current === undefined || (current.closedAt !== undefined && next > current.tail)) return;
+      while (!overflowed) {
+        if (signal?.aborted === true) return;
+        const turn = live.shift();
+        if (turn === undefined) {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+          continue;
+        }
+        for (const event of turnView({ seq: turn.seq, at: turn.at, events: turn.facts }, next)) {
+          yield { runId: run, event };
+          next = event.seq + 1;
+          if (isEnd(event.type)) return;
+        }
+      }
+      live = [];
+    }
+  } finally {
+    unsubscribe();
+    signal?.removeEventListener("abort", aborted);
+  }
 }
 
-const ends: ReadonlySet<string> = new Set([
-	"InstanceCompleted",
-	"InstanceFailed",
-	"InstanceCancelled",
-	"InstanceTerminated",
-]);
+const ends: ReadonlySet<string> = new Set(["InstanceCompleted", "InstanceFailed", "InstanceCancelled", "InstanceTerminated"]);
 const isEnd = (type: string): boolean => ends.has(type);

@@ -4,22 +4,16 @@
  * 1. Built fact by fact, each before it is folded into the run's state, so that what a fact closes can still be looked up.
  * 2. What a turn both starts and closes leaves no trace outside.
  */
-import type {
-	EffectId,
-	HistoryFact,
-	Incoming,
-	InstanceState,
-	OpenChild,
-} from "@wovyr/sdk/internal";
+import type { EffectId, HistoryFact, Incoming, InstanceState, OpenChild } from "@wovyr/sdk/internal";
 
 type ChildStarted = Extract<HistoryFact, { type: "ChildStarted" }>;
 
 /** A fact for another run. */
 export type Send = {
-	readonly run: string;
-	readonly id: string;
-	readonly message: string;
-	readonly fact: Incoming;
+  readonly run: string;
+  readonly id: string;
+  readonly message: string;
+  readonly fact: Incoming;
 };
 
 export const retryTimer = (effect: EffectId): EffectId => `${effect}!retry`;
@@ -27,147 +21,136 @@ const retrySuffix = "!retry";
 
 /** The activity whose retry a timer row starts; undefined for a timer of the workflow. */
 export const retriedEffect = (timer: EffectId): EffectId | undefined =>
-	timer.endsWith(retrySuffix) ? timer.slice(0, -retrySuffix.length) : undefined;
+  timer.endsWith(retrySuffix) ? timer.slice(0, -retrySuffix.length) : undefined;
 
 export class TurnPlan {
-	/** Attempts to start, by effect. */
-	readonly attempts = new Map<EffectId, number>();
-	/** Activities to ask to stop. */
-	readonly stopped: EffectId[] = [];
-	readonly timers = new Map<EffectId, number>();
-	readonly timersDone = new Set<EffectId>();
-	readonly children = new Map<EffectId, ChildStarted>();
-	readonly sends: Send[] = [];
-	closing:
-		| Extract<
-				HistoryFact,
-				{
-					type:
-						| "InstanceCompleted"
-						| "InstanceFailed"
-						| "InstanceCancelled"
-						| "InstanceTerminated";
-				}
-		  >
-		| undefined;
-	attributesChanged = false;
-	readonly #run: string;
+  /** Attempts to start, by effect. */
+  readonly attempts = new Map<EffectId, number>();
+  /** Activities to ask to stop. */
+  readonly stopped: EffectId[] = [];
+  readonly timers = new Map<EffectId, number>();
+  readonly timersDone = new Set<EffectId>();
+  readonly children = new Map<EffectId, ChildStarted>();
+  readonly sends: Send[] = [];
+  closing:
+    | Extract<
+        HistoryFact,
+        {
+          type: "InstanceCompleted" | "InstanceFailed" | "InstanceCancelled" | "InstanceTerminated";
+        }
+      >
+    | undefined;
+  attributesChanged = false;
+  readonly #run: string;
 
-	constructor(run: string) {
-		this.#run = run;
-	}
+  constructor(run: string) {
+    this.#run = run;
+  }
 
-	/** `state` is the run's before the fact. */
-	add(fact: HistoryFact, state: InstanceState): void {
-		switch (fact.type) {
-			case "InstanceStarted":
-				this.attributesChanged = fact.attributes !== undefined;
-				return;
-			case "ActivityScheduled":
-				this.attempts.set(fact.effect, 1);
-				return;
-			case "AttemptStarted":
-				this.attempts.set(fact.effect, fact.attempt);
-				if (state.activities.get(fact.effect)?.state === "Retrying")
-					this.#endTimer(retryTimer(fact.effect));
-				return;
-			case "AttemptLost":
-				if (fact.cause === "crash")
-					this.attempts.set(fact.effect, fact.attempt);
-				else this.attempts.delete(fact.effect);
-				return;
-			case "ActivityFailed":
-				if (fact.retryAt !== undefined)
-					this.timers.set(retryTimer(fact.effect), fact.retryAt);
-				return;
-			case "TimerStarted":
-				this.timers.set(fact.effect, fact.due);
-				return;
-			case "TimerFired":
-				this.#endTimer(fact.effect);
-				return;
-			case "ChildStarted":
-				this.children.set(fact.effect, fact);
-				return;
-			case "EffectCancelled":
-				this.#cancelled(fact.effect, state);
-				return;
-			case "AttributesChanged":
-				this.attributesChanged = true;
-				return;
-			case "Parked":
-				for (const effect of openTimers(state).keys())
-					this.timersDone.add(effect);
-				return;
-			case "Resumed":
-				for (const [effect, due] of openTimers(state))
-					this.timers.set(effect, due);
-				return;
-			case "InstanceCompleted":
-			case "InstanceFailed":
-			case "InstanceCancelled":
-			case "InstanceTerminated":
-				this.closing = fact;
-				return;
-			case "ActivityCompleted":
-			case "EventReceived":
-			case "ChildCompleted":
-			case "ChildFailed":
-			case "ChildRejected":
-			case "CancelRequested":
-			case "TerminateRequested":
-			case "EventAwaited":
-			case "EventConsumed":
-			case "SideEffectRecorded":
-			case "VariablesChanged":
-				return;
-			default:
-				fact satisfies never;
-		}
-	}
+  /** `state` is the run's before the fact. */
+  add(fact: HistoryFact, state: InstanceState): void {
+    switch (fact.type) {
+      case "InstanceStarted":
+        this.attributesChanged = fact.attributes !== undefined;
+        return;
+      case "ActivityScheduled":
+        this.attempts.set(fact.effect, 1);
+        return;
+      case "AttemptStarted":
+        this.attempts.set(fact.effect, fact.attempt);
+        if (state.activities.get(fact.effect)?.state === "Retrying") this.#endTimer(retryTimer(fact.effect));
+        return;
+      case "AttemptLost":
+        if (fact.cause === "crash") this.attempts.set(fact.effect, fact.attempt);
+        else this.attempts.delete(fact.effect);
+        return;
+      case "ActivityFailed":
+        if (fact.retryAt !== undefined) this.timers.set(retryTimer(fact.effect), fact.retryAt);
+        return;
+      case "TimerStarted":
+        this.timers.set(fact.effect, fact.due);
+        return;
+      case "TimerFired":
+        this.#endTimer(fact.effect);
+        return;
+      case "ChildStarted":
+        this.children.set(fact.effect, fact);
+        return;
+      case "EffectCancelled":
+        this.#cancelled(fact.effect, state);
+        return;
+      case "AttributesChanged":
+        this.attributesChanged = true;
+        return;
+      case "Parked":
+        for (const effect of openTimers(state).keys()) this.timersDone.add(effect);
+        return;
+      case "Resumed":
+        for (const [effect, due] of openTimers(state)) this.timers.set(effect, due);
+        return;
+      case "InstanceCompleted":
+      case "InstanceFailed":
+      case "InstanceCancelled":
+      case "InstanceTerminated":
+        this.closing = fact;
+        return;
+      case "ActivityCompleted":
+      case "EventReceived":
+      case "ChildCompleted":
+      case "ChildFailed":
+      case "ChildRejected":
+      case "CancelRequested":
+      case "TerminateRequested":
+      case "EventAwaited":
+      case "EventConsumed":
+      case "SideEffectRecorded":
+      case "VariablesChanged":
+        return;
+      default:
+        fact satisfies never;
+    }
+  }
 
-	#endTimer(effect: EffectId): void {
-		if (!this.timers.delete(effect)) this.timersDone.add(effect);
-	}
+  #endTimer(effect: EffectId): void {
+    if (!this.timers.delete(effect)) this.timersDone.add(effect);
+  }
 
-	#cancelled(effect: EffectId, state: InstanceState): void {
-		const activity = state.activities.get(effect);
-		if (activity !== undefined) {
-			if (activity.state === "Retrying") this.#endTimer(retryTimer(effect));
-			else if (!this.attempts.delete(effect)) this.stopped.push(effect);
-		}
-		if (state.timers.has(effect)) this.#endTimer(effect);
-		const child = state.children.get(effect);
-		if (child !== undefined && !this.children.delete(effect))
-			this.#closeChild(effect, child);
-	}
+  #cancelled(effect: EffectId, state: InstanceState): void {
+    const activity = state.activities.get(effect);
+    if (activity !== undefined) {
+      if (activity.state === "Retrying") this.#endTimer(retryTimer(effect));
+      else if (!this.attempts.delete(effect)) this.stopped.push(effect);
+    }
+    if (state.timers.has(effect)) this.#endTimer(effect);
+    const child = state.children.get(effect);
+    if (child !== undefined && !this.children.delete(effect)) this.#closeChild(effect, child);
+  }
 
-	#closeChild(effect: EffectId, child: OpenChild): void {
-		const message = `${this.#run}:${effect}:close`;
-		const reason = "its parent no longer waits for it";
-		if (child.onParentClose === "cancel")
-			this.sends.push({
-				run: child.run,
-				id: child.id,
-				message,
-				fact: { type: "CancelRequested", message, mode: "graceful", reason },
-			});
-		if (child.onParentClose === "terminate")
-			this.sends.push({
-				run: child.run,
-				id: child.id,
-				message,
-				fact: { type: "TerminateRequested", message, reason },
-			});
-	}
+  #closeChild(effect: EffectId, child: OpenChild): void {
+    const message = `${this.#run}:${effect}:close`;
+    const reason = "its parent no longer waits for it";
+    if (child.onParentClose === "cancel")
+      this.sends.push({
+        run: child.run,
+        id: child.id,
+        message,
+        fact: { type: "CancelRequested", message, mode: "graceful", reason },
+      });
+    if (child.onParentClose === "terminate")
+      this.sends.push({
+        run: child.run,
+        id: child.id,
+        message,
+        fact: { type: "TerminateRequested", message, reason },
+      });
+  }
 }
 
 /** Every timer row that an open run has: those of the workflow, and those of retries. */
 function openTimers(state: InstanceState): Map<EffectId, number> {
-	const timers = new Map<EffectId, number>();
-	for (const [effect, timer] of state.timers) timers.set(effect, timer.due);
-	for (const [effect, activity] of state.activities)
-		if (activity.state === "Retrying" && activity.retryAt !== undefined)
-			timers.set(retryTimer(effect), activity.retryAt);
-	return timers;
+  const timers = new Map<EffectId, number>();
+  for (const [effect, timer] of state.timers) timers.set(effect, timer.due);
+  for (const [effect, activity] of state.activities)
+    if (activity.state === "Retrying" && activity.retryAt !== undefined) timers.set(retryTimer(effect), activity.retryAt);
+  return timers;
 }

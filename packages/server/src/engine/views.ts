@@ -1,149 +1,129 @@
 /** What the API shows of rows and histories: payloads decoded, times as dates. */
 import {
-	decodePayload,
-	type HistoryEvent,
-	type HistoryFact,
-	type InstanceDescription,
-	InstanceState,
-	type InstanceSummary,
-	type Status,
-	type Turn,
-	viewOfFailure,
+  decodePayload,
+  type HistoryEvent,
+  type HistoryFact,
+  type InstanceDescription,
+  InstanceState,
+  type InstanceSummary,
+  type Status,
+  type Turn,
+  viewOfFailure,
 } from "@wovyr/sdk/internal";
 import type { InstanceRow } from "./ports/store.ts";
 
-const payloadFields = new Set([
-	"input",
-	"output",
-	"payload",
-	"value",
-	"variables",
-	"attributes",
-	"memo",
-]);
+const payloadFields = new Set(["input", "output", "payload", "value", "variables", "attributes", "memo"]);
 const timeFields = new Set(["due", "retryAt", "startAt"]);
 /** What only the engine needs. */
 const hiddenFields = new Set(["type", "seed", "digest"]);
 
 /** The state of a row that is not closed, as far as the row itself tells it. */
 export function statusOf(row: InstanceRow): Status {
-	if (row.status === "parked") return "Parked";
-	if (row.status !== "open") return row.status;
-	if (row.tail === 0) return "Created";
-	return row.busy ? "Running" : "Waiting";
+  if (row.status === "parked") return "Parked";
+  if (row.status !== "open") return row.status;
+  if (row.tail === 0) return "Created";
+  return row.busy ? "Running" : "Waiting";
 }
 
 export function summaryOf(row: InstanceRow): InstanceSummary {
-	return {
-		id: row.id,
-		runId: row.run,
-		workflow: row.workflow,
-		version: row.version,
-		status: statusOf(row),
-		startedAt: new Date(row.createdAt),
-		...(row.closedAt !== undefined && { closedAt: new Date(row.closedAt) }),
-		...(row.correlationId !== undefined && {
-			correlationId: row.correlationId,
-		}),
-		...(row.parent !== undefined && {
-			parent: { id: row.parent.id, runId: row.parent.run },
-		}),
-		attributes: row.attributes,
-	};
+  return {
+    id: row.id,
+    runId: row.run,
+    workflow: row.workflow,
+    version: row.version,
+    status: statusOf(row),
+    startedAt: new Date(row.createdAt),
+    ...(row.closedAt !== undefined && { closedAt: new Date(row.closedAt) }),
+    ...(row.correlationId !== undefined && {
+      correlationId: row.correlationId,
+    }),
+    ...(row.parent !== undefined && {
+      parent: { id: row.parent.id, runId: row.parent.run },
+    }),
+    attributes: row.attributes,
+  };
 }
 
-export function eventView(
-	fact: HistoryFact,
-	seq: number,
-	turn: number,
-	at: number,
-): HistoryEvent {
-	const data: Record<string, unknown> = {};
-	for (const [field, value] of Object.entries(fact)) {
-		if (hiddenFields.has(field)) continue;
-		if (payloadFields.has(field)) data[field] = decodePayload(value);
-		else if (timeFields.has(field)) data[field] = new Date(value);
-		else if (field === "failure") data[field] = viewOfFailure(value);
-		else data[field] = value;
-	}
-	return { seq, turn, type: fact.type, at: new Date(at), data };
+export function eventView(fact: HistoryFact, seq: number, turn: number, at: number): HistoryEvent {
+  const data: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(fact)) {
+    if (hiddenFields.has(field)) continue;
+    if (payloadFields.has(field)) data[field] = decodePayload(value);
+    else if (timeFields.has(field)) data[field] = new Date(value);
+    else if (field === "failure") data[field] = viewOfFailure(value);
+    else data[field] = value;
+  }
+  return { seq, turn, type: fact.type, at: new Date(at), data };
 }
 
 /** The events of a turn from number `fromSeq` on. */
 export function turnView(
-	turn: {
-		readonly seq: number;
-		readonly at: number;
-		readonly events: readonly HistoryFact[];
-	},
-	fromSeq: number,
+  turn: {
+    readonly seq: number;
+    readonly at: number;
+    readonly events: readonly HistoryFact[];
+  },
+  fromSeq: number,
 ): HistoryEvent[] {
-	const views: HistoryEvent[] = [];
-	turn.events.forEach((fact, index) => {
-		const seq = turn.seq + index;
-		if (seq >= fromSeq) views.push(eventView(fact, seq, turn.seq, turn.at));
-	});
-	return views;
+  const views: HistoryEvent[] = [];
+  turn.events.forEach((fact, index) => {
+    const seq = turn.seq + index;
+    if (seq >= fromSeq) views.push(eventView(fact, seq, turn.seq, turn.at));
+  });
+  return views;
 }
 
-export function descriptionOf(
-	row: InstanceRow,
-	turns: readonly Turn[],
-	waitingAt: readonly string[],
-): InstanceDescription {
-	const state = new InstanceState();
-	for (const turn of turns) state.apply(turn);
-	const record = (payload: string | undefined) =>
-		payload === undefined
-			? {}
-			: (decodePayload(payload) as Record<string, unknown>);
-	const { outcome } = state;
-	return {
-		...summaryOf(row),
-		status: state.tail === 0 ? statusOf(row) : state.status,
-		memo: record(state.start?.memo),
-		variables: record(state.variables),
-		historyLength: state.tail,
-		activities: [...state.activities].map(([effect, activity]) => ({
-			effect,
-			name: activity.name,
-			state: activity.state,
-			attempt: activity.attempt,
-			...(activity.lastFailure !== undefined && {
-				lastFailure: viewOfFailure(activity.lastFailure),
-			}),
-			...(activity.state === "Retrying" &&
-				activity.retryAt !== undefined && {
-					nextRetryAt: new Date(activity.retryAt),
-				}),
-		})),
-		timers: [...state.timers].map(([effect, timer]) => ({
-			effect,
-			purpose: timer.purpose,
-			dueAt: new Date(timer.due),
-		})),
-		awaitedEvents: [...state.waits].map(([effect, wait]) => ({
-			effect,
-			name: wait.name,
-		})),
-		children: [...state.children].map(([effect, child]) => ({
-			effect,
-			workflow: child.workflow,
-			id: child.id,
-			runId: child.run,
-		})),
-		bufferedEvents: [...state.unread.values()].map((event) => ({
-			name: event.name,
-			receivedAt: new Date(event.at),
-		})),
-		waitingAt: state.closed ? [] : waitingAt,
-		...(outcome?.status === "Completed" && {
-			output: decodePayload(outcome.output),
-		}),
-		...(outcome !== undefined &&
-			outcome.status !== "Completed" && {
-				failure: viewOfFailure(outcome.failure),
-			}),
-		...(state.parked !== undefined && { parked: viewOfFailure(state.parked) }),
-	};
+export function descriptionOf(row: InstanceRow, turns: readonly Turn[], waitingAt: readonly string[]): InstanceDescription {
+  const state = new InstanceState();
+  for (const turn of turns) state.apply(turn);
+  const record = (payload: string | undefined) => (payload === undefined ? {} : (decodePayload(payload) as Record<string, unknown>));
+  const { outcome } = state;
+  return {
+    ...summaryOf(row),
+    status: state.tail === 0 ? statusOf(row) : state.status,
+    memo: record(state.start?.memo),
+    variables: record(state.variables),
+    historyLength: state.tail,
+    activities: [...state.activities].map(([effect, activity]) => ({
+      effect,
+      name: activity.name,
+      state: activity.state,
+      attempt: activity.attempt,
+      ...(activity.lastFailure !== undefined && {
+        lastFailure: viewOfFailure(activity.lastFailure),
+      }),
+      ...(activity.state === "Retrying" &&
+        activity.retryAt !== undefined && {
+          nextRetryAt: new Date(activity.retryAt),
+        }),
+    })),
+    timers: [...state.timers].map(([effect, timer]) => ({
+      effect,
+      purpose: timer.purpose,
+      dueAt: new Date(timer.due),
+    })),
+    awaitedEvents: [...state.waits].map(([effect, wait]) => ({
+      effect,
+      name: wait.name,
+    })),
+    children: [...state.children].map(([effect, child]) => ({
+      effect,
+      workflow: child.workflow,
+      id: child.id,
+      runId: child.run,
+    })),
+    bufferedEvents: [...state.unread.values()].map((event) => ({
+      name: event.name,
+      receivedAt: new Date(event.at),
+    })),
+    waitingAt: state.closed ? [] : waitingAt,
+    ...(outcome?.status === "Completed" && {
+      output: decodePayload(outcome.output),
+    }),
+    ...(outcome !== undefined &&
+      outcome.status !== "Completed" && {
+        failure: viewOfFailure(outcome.failure),
+      }),
+    ...(state.parked !== undefined && { parked: viewOfFailure(state.parked) }),
+  };
 }

@@ -8,43 +8,40 @@ import type { Random } from "../engine/ports/random.ts";
 const longestTimer = 2_147_483_647;
 
 export const systemClock: Clock = {
-	now: () => Date.now(),
-	wakeAt(at, wake) {
-		let handle: NodeJS.Timeout;
-		const arm = () => {
-			const left = at - Date.now();
-			// A host timer may fire a little early by the wall clock.
-			handle =
-				left > 0
-					? setTimeout(arm, Math.min(left, longestTimer))
-					: setTimeout(wake, 0);
-		};
-		arm();
-		return () => clearTimeout(handle);
-	},
+  now: () => Date.now(),
+  wakeAt(at, wake) {
+    let handle: NodeJS.Timeout;
+    const arm = () => {
+      const left = at - Date.now();
+      // A host timer may fire a little early by the wall clock.
+      handle = left > 0 ? setTimeout(arm, Math.min(left, longestTimer)) : setTimeout(wake, 0);
+    };
+    arm();
+    return () => clearTimeout(handle);
+  },
 };
 
 const pool = new Uint8Array(4_096);
 let poolUsed = pool.length;
 
 export const systemRandom: Random = {
-	bytes(length) {
-		if (length > pool.length) return randomFillSync(new Uint8Array(length));
-		if (poolUsed + length > pool.length) {
-			randomFillSync(pool);
-			poolUsed = 0;
-		}
-		poolUsed += length;
-		return pool.slice(poolUsed - length, poolUsed);
-	},
-	fraction: () => Math.random(),
+  bytes(length) {
+    if (length > pool.length) return randomFillSync(new Uint8Array(length));
+    if (poolUsed + length > pool.length) {
+      randomFillSync(pool);
+      poolUsed = 0;
+    }
+    poolUsed += length;
+    return pool.slice(poolUsed - length, poolUsed);
+  },
+  fraction: () => Math.random(),
 };
 
 export const systemLoop: Loop = {
-	immediate: (run) => {
-		setImmediate(run);
-	},
-	// A tick that is queued from a microtask runs when no microtask is left.
-	drained: (run) => queueMicrotask(() => process.nextTick(run)),
-	elapsed: () => performance.now(),
+  immediate: (run) => {
+    setImmediate(run);
+  },
+  // A tick that is queued from a microtask runs when no microtask is left.
+  drained: (run) => queueMicrotask(() => process.nextTick(run)),
+  elapsed: () => performance.now(),
 };

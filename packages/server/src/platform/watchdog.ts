@@ -10,21 +10,21 @@ import type { StrikeSink } from "../engine/ports/store.ts";
 import { startThread } from "./start-thread.ts";
 
 export type TurnInProgress = {
-	readonly tenant: string;
-	readonly run: string;
-	readonly tail: number;
-	readonly workflow: string;
+  readonly tenant: string;
+  readonly run: string;
+  readonly tail: number;
+  readonly workflow: string;
 };
 
 export type WatchdogData = {
-	readonly shared: SharedArrayBuffer;
-	readonly strikes: StrikeSink;
-	readonly turnTimeout: number;
+  readonly shared: SharedArrayBuffer;
+  readonly strikes: StrikeSink;
+  readonly turnTimeout: number;
 };
 
 export interface Watchdog {
-	began(turn: TurnInProgress | undefined): void;
-	stop(): Promise<void>;
+  began(turn: TurnInProgress | undefined): void;
+  stop(): Promise<void>;
 }
 
 /** What both threads see: [0] number of the present turn, 0 when none; then the length and the UTF-8 bytes of its description. */
@@ -34,37 +34,31 @@ export const headerBytes = 8;
 const descriptionBytes = 2_048;
 
 /** `turnTimeout` in milliseconds. */
-export function startWatchdog(
-	strikes: StrikeSink,
-	turnTimeout: number,
-): Watchdog {
-	const shared = new SharedArrayBuffer(headerBytes + descriptionBytes);
-	const cells = new Int32Array(shared, 0, 2);
-	const text = new Uint8Array(shared, headerBytes);
-	const encoder = new TextEncoder();
-	const worker = startThread(import.meta.url, "./watchdog-thread", {
-		shared,
-		strikes,
-		turnTimeout,
-	} satisfies WatchdogData);
-	worker.unref();
-	let number = 0;
-	return {
-		began(turn) {
-			if (turn === undefined) {
-				Atomics.store(cells, turnCell, 0);
-				return;
-			}
-			number = (number % 0x3fffffff) + 1;
-			const { written } = encoder.encodeInto(
-				`${turn.tail}\n${turn.tenant}\n${turn.run}\n${turn.workflow}`,
-				text,
-			);
-			Atomics.store(cells, lengthCell, written);
-			Atomics.store(cells, turnCell, number);
-		},
-		async stop() {
-			await worker.terminate();
-		},
-	};
+export function startWatchdog(strikes: StrikeSink, turnTimeout: number): Watchdog {
+  const shared = new SharedArrayBuffer(headerBytes + descriptionBytes);
+  const cells = new Int32Array(shared, 0, 2);
+  const text = new Uint8Array(shared, headerBytes);
+  const encoder = new TextEncoder();
+  const worker = startThread(import.meta.url, "./watchdog-thread", {
+    shared,
+    strikes,
+    turnTimeout,
+  } satisfies WatchdogData);
+  worker.unref();
+  let number = 0;
+  return {
+    began(turn) {
+      if (turn === undefined) {
+        Atomics.store(cells, turnCell, 0);
+        return;
+      }
+      number = (number % 0x3fffffff) + 1;
+      const { written } = encoder.encodeInto(`${turn.tail}\n${turn.tenant}\n${turn.run}\n${turn.workflow}`, text);
+      Atomics.store(cells, lengthCell, written);
+      Atomics.store(cells, turnCell, number);
+    },
+    async stop() {
+      await worker.terminate();
+    },
+  };
 }

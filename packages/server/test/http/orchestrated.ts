@@ -1,6 +1,6 @@
 import type { TestContext } from "node:test";
 import { activity, awaitEvent, event, NonRetryableError, sleep, Type, type Workflow, workflow } from "@wovyr/sdk";
-import { createClient, type Client } from "@wovyr/sdk/client";
+import { type Client, createClient } from "@wovyr/sdk/client";
 import { createOrchestrator, memoryStore, type Orchestrator } from "../../src/index.ts";
 
 export const Approved = event("approved", Type.Object({ by: Type.String() }));
@@ -71,5 +71,3 @@ export async function orchestrated(context: Pick<TestContext, "after">): Promise
 }
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
-
-export type Json = { readonly [key: string]: any };

@@ -8,7 +8,10 @@ export function ownership({ test, store }: Suite): void {
   test("a new group is granted whole to the first who claims it, with consecutive numbers", async () => {
     const at = await scenario(store(), 5);
     const first = shard(at);
-    assert.deepEqual(at.shards, [0, 1, 2, 3, 4].map((slot) => first + slot));
+    assert.deepEqual(
+      at.shards,
+      [0, 1, 2, 3, 4].map((slot) => first + slot),
+    );
     assert.ok(at.fence.every(({ epoch }) => epoch >= 1));
   });
 
@@ -63,7 +66,10 @@ export function ownership({ test, store }: Suite): void {
   test("claiming one's own shards again raises their epochs", async () => {
     const at = await scenario(store());
     const again = await claim(at, at.owner);
-    assert.deepEqual(again.granted, at.fence.map(({ shard: number, epoch }) => ({ shard: number, epoch: epoch + 1 })));
+    assert.deepEqual(
+      again.granted,
+      at.fence.map(({ shard: number, epoch }) => ({ shard: number, epoch: epoch + 1 })),
+    );
   });
 
   test("renewing prolongs the lease of shards owned with the given epoch, and names only those", async () => {
@@ -76,7 +82,10 @@ export function ownership({ test, store }: Suite): void {
     assert.deepEqual(await store().renewShards(unique("owner-"), at.fence, hour), []);
     assert.deepEqual(await store().renewShards(at.owner, [], hour), []);
     const other = await claim(at, unique("owner-"));
-    assert.deepEqual(other.granted.map((each) => each.shard), [second.shard]);
+    assert.deepEqual(
+      other.granted.map((each) => each.shard),
+      [second.shard],
+    );
   });
 
   test("an expired lease that nobody took can be renewed", async () => {

@@ -166,6 +166,7 @@ export const strikes = wovyr.table(
     tenant: text("tenant").notNull(),
     run: text("run").notNull(),
     tail: integer("tail").notNull(),
+    workflow: text("workflow").notNull(),
     count: integer("count").notNull(),
   },
   (table) => [

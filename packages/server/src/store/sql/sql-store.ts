@@ -200,12 +200,13 @@ export class SqlStore implements Store {
     }));
   }
 
-  async listStrikes(): Promise<readonly (InstanceKey & { readonly tail: number; readonly count: number })[]> {
-    const rows = await this.#query("read", "select tenant, run, tail, count from wovyr.strikes order by tenant, run, tail", []);
-    return rows.map(([tenant, run, tail, count]) => ({
+  async listStrikes() {
+    const rows = await this.#query("read", "select tenant, run, tail, workflow, count from wovyr.strikes order by tenant, run, tail", []);
+    return rows.map(([tenant, run, tail, workflow, count]) => ({
       tenant: String(tenant),
       run: String(run),
       tail: Number(tail),
+      workflow: String(workflow),
       count: Number(count),
     }));
   }

@@ -1,0 +1,79 @@
+/**
+ * How effects become commands: values are encoded and bounded, then recorded, or compared with what is recorded.
+ *
+ * 1. Values are encoded inside the turn, so that a bad one throws at its yield and nothing of it is recorded.
+ * 2. Every bound is counted alike when a turn is made and when it is replayed: what was refused once is refused on every replay.
+ */
+import { parse, type Schema } from "../define/schema.ts";
+import type { CallSite } from "../effects/effect.ts";
+import { digest } from "../model/digest.ts";
+import { WovyrError } from "../model/errors.ts";
+import type { Command, EffectId, Payload } from "../model/history.ts";
+import { encodePayload } from "../model/payload.ts";
+import type { ExecutionLimits } from "./limits.ts";
+import type { Divergence, Recorder } from "./recorder.ts";
+
+export class Commands {
+  readonly limits: ExecutionLimits;
+  readonly #recorder: Recorder;
+  readonly #diverged: (divergence: Divergence, site: CallSite | undefined) => void;
+  #turnLength = 0;
+
+  constructor(limits: ExecutionLimits, recorder: Recorder, diverged: (divergence: Divergence, site: CallSite | undefined) => void) {
+    this.limits = limits;
+    this.#recorder = recorder;
+    this.#diverged = diverged;
+  }
+
+  get replaying(): boolean {
+    return this.#recorder.replaying;
+  }
+
+  beginTurn(): void {
+    this.#turnLength = 0;
+  }
+
+  /** Records a command, or finds it in the replayed turn; what is returned is what counts. */
+  record<C extends Command>(command: C, site?: CallSite): C {
+    const recorded = this.#recorder.command(command);
+    const { divergence } = this.#recorder;
+    if (divergence !== undefined) this.#diverged(divergence, site);
+    return recorded;
+  }
+
+  /** Throws `PayloadError`, TURN_TOO_LARGE or HISTORY_TOO_LONG. */
+  encode(value: unknown, what: string): Payload {
+    const payload = encodePayload(value, { limit: this.limits.payload, what });
+    this.#count(payload);
+    return payload;
+  }
+
+  /**
+   * The recorded form of an input: what its schema makes of it, and the digest of what the code passed. A replay that meets its digest again neither
+   * parses nor encodes (a schema may fill in the time of day); any other does, so that it fails as it did.
+   */
+  input(effect: EffectId, schema: Schema | undefined, given: unknown, what: string): { input: Payload; digest: string } {
+    const key = digest(given);
+    const recorded = this.#recorder.inputOf(effect, key);
+    if (recorded === undefined) return { input: this.encode(parse(schema, given, what), what), digest: key };
+    this.#count(recorded);
+    return { input: recorded, digest: key };
+  }
+
+  /** Throws when the run has no room for another effect. */
+  checkHistory(): void {
+    if (this.#recorder.position >= this.limits.history)
+      throw new WovyrError(`This run has recorded ${this.limits.history} events, the limit. Split its work into children.`, {
+        code: "HISTORY_TOO_LONG",
+      });
+  }
+
+  #count(payload: Payload): void {
+    this.#turnLength += payload.length;
+    if (this.#turnLength > this.limits.turn)
+      throw new WovyrError(
+        `One turn would record more than ${this.limits.turn} characters. Start fewer effects at once, or pass references instead of large values.`,
+        { code: "TURN_TOO_LARGE" },
+      );
+  }
+}

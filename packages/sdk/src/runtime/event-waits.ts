@@ -1,0 +1,84 @@
+/**
+ * Waits for events, and the events that nobody has taken yet.
+ *
+ * 1. Events are kept per name in the order of their arrival, from the start of the run, and each is taken once.
+ * 2. The wait that was opened first is asked first; one that does not want the event (its `match`, its schema) leaves it to the next.
+ */
+import { parse } from "../define/schema.ts";
+import type { EventEffect } from "../effects/await-event.ts";
+import type { CallSite } from "../effects/effect.ts";
+import type { EffectId } from "../model/history.ts";
+import { decodePayload } from "../model/payload.ts";
+import type { Commands } from "./commands.ts";
+import { type BufferedEvent, EventBuffer } from "./event-buffer.ts";
+import type { LogLevel } from "./execution.ts";
+import type { Leaves } from "./leaf.ts";
+import { fulfilled, type Outcome, rejected } from "./operation.ts";
+
+export class EventWaits {
+  readonly #commands: Commands;
+  readonly #leaves: Leaves;
+  readonly #log: (level: LogLevel, message: string, data?: object) => void;
+  readonly #buffer = new EventBuffer();
+
+  constructor(commands: Commands, leaves: Leaves, log: (level: LogLevel, message: string, data?: object) => void) {
+    this.#commands = commands;
+    this.#leaves = leaves;
+    this.#log = log;
+  }
+
+  /** An event arrived: the first wait that wants it gets it, else it is kept. */
+  received(event: BufferedEvent): void {
+    for (const leaf of this.#leaves.values()) {
+      if (leaf.work.kind !== "event" || leaf.work.effect.event.name !== event.name) continue;
+      const offer = this.#offer(leaf.work.effect, event);
+      if (offer === undefined) continue;
+      leaf.settle(this.#consume(leaf.id, event, offer, undefined));
+      return;
+    }
+    this.#buffer.add(event);
+  }
+
+  /** What a new wait gets from the events that are kept; undefined when it has to wait. */
+  takeKept(id: EffectId, effect: EventEffect<unknown>): Outcome | undefined {
+    let offer: Outcome | undefined;
+    const event = this.#buffer.take(effect.event.name, (candidate) => {
+      offer = this.#offer(effect, candidate);
+      return offer !== undefined;
+    });
+    return event === undefined || offer === undefined ? undefined : this.#consume(id, event, offer, effect.site);
+  }
+
+  /** What a wait makes of an event: its value, the error of its `match`, or nothing when it does not want it. */
+  #offer(wait: EventEffect<unknown>, event: BufferedEvent): Outcome | undefined {
+    let value: unknown;
+    try {
+      value = parse(wait.event.schema, decodePayload(event.payload), `payload of event "${event.name}"`);
+    } catch (error) {
+      this.#log("warn", `event "${event.name}" does not fit what the workflow awaits and stays in the buffer`, {
+        event: event.name,
+        error,
+      });
+      return undefined;
+    }
+    if (wait.match === undefined) return fulfilled(value);
+    try {
+      return wait.match(value) ? fulfilled(value) : undefined;
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /** Records that a wait took an event, with what its schema made of it, so that a replay sees the same value. */
+  #consume(effect: EffectId, event: BufferedEvent, offer: Outcome, site: CallSite | undefined): Outcome {
+    const consumed = { type: "EventConsumed", effect, message: event.message } as const;
+    try {
+      const value = offer.ok ? this.#commands.encode(offer.value, `payload of event "${event.name}"`) : event.payload;
+      const command = this.#commands.record({ ...consumed, ...(value !== event.payload && { value }) }, site);
+      return offer.ok ? fulfilled(decodePayload(command.value ?? event.payload)) : offer;
+    } catch (error) {
+      this.#commands.record(consumed, site);
+      return rejected(error);
+    }
+  }
+}

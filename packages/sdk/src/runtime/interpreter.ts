@@ -1,0 +1,383 @@
+/**
+ * What each effect does when it is yielded.
+ *
+ * 1. Every effect becomes one `Operation`; leaves are recorded, combinators are not: what they lead to is.
+ * 2. Whatever is wrong with an effect is thrown at its yield, before anything of it is recorded.
+ */
+import type { AnyEffect } from "../effects/any-effect.ts";
+import { maxBranches } from "../effects/branches.ts";
+import { type Branch, type CallSite, Effect } from "../effects/effect.ts";
+import { Task } from "../effects/task.ts";
+import { AuthoringError, CancelledError, TimeoutError } from "../model/errors.ts";
+import type { EffectId, TimerPurpose } from "../model/history.ts";
+import { decodePayload } from "../model/payload.ts";
+import { closing } from "./closing.ts";
+import { allPolicy, anyPolicy, racePolicy, settledPolicy, tolerantPolicy } from "./combinators.ts";
+import type { Commands } from "./commands.ts";
+import type { EventWaits } from "./event-waits.ts";
+import type { Fiber } from "./fiber.ts";
+import { Group } from "./group.ts";
+import type { Leaves } from "./leaf.ts";
+import { closedOperation, type Done, fulfilled, type Operation, rejected } from "./operation.ts";
+import { TaskState } from "./task.ts";
+
+type Kind<K extends AnyEffect["kind"]> = Extract<AnyEffect, { kind: K }>;
+
+/** What the interpreter needs of the execution around it. */
+export interface Surroundings {
+  now(): number;
+  /** A fresh run id for a child. */
+  newRunId(): string;
+  broken(): boolean;
+  newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done): Operation;
+}
+
+export class Interpreter {
+  readonly #owner: object;
+  readonly #surroundings: Surroundings;
+  readonly #commands: Commands;
+  readonly #leaves: Leaves;
+  readonly #events: EventWaits;
+  readonly #tasks = new Map<EffectId, TaskState>();
+  readonly #usedIds = new Set<string>();
+
+  /** `owner` is what tasks remember as the run they belong to. */
+  constructor(owner: object, surroundings: Surroundings, commands: Commands, leaves: Leaves, events: EventWaits) {
+    this.#owner = owner;
+    this.#surroundings = surroundings;
+    this.#commands = commands;
+    this.#leaves = leaves;
+    this.#events = events;
+  }
+
+  /** Starts a yielded effect. `done` may be called before this returns. */
+  begin(effect: Effect<unknown>, id: EffectId | undefined, fiber: Fiber, done: Done): Operation {
+    try {
+      this.#commands.checkHistory();
+    } catch (error) {
+      done(rejected(error));
+      return closedOperation;
+    }
+    const known = effect as AnyEffect;
+    switch (known.kind) {
+      case "activity":
+        return this.#activity(known, id, fiber, done);
+      case "sleep":
+        return this.#sleep(known, id ?? fiber.nextId(), done);
+      case "event":
+        return this.#event(known, id ?? fiber.nextId(), done);
+      case "child":
+        return this.#child(known, id ?? fiber.nextId(), done);
+      case "sideEffect":
+        return this.#sideEffect(known, id ?? fiber.nextId(), done);
+      case "all":
+      case "settled":
+      case "any":
+      case "race":
+        return this.#combinator(known, id ?? fiber.nextId(), fiber, done);
+      case "map":
+        return this.#map(known, id ?? fiber.nextId(), fiber, done);
+      case "select":
+        return this.#select(known, id ?? fiber.nextId(), fiber, done);
+      case "timeout":
+        return this.#timeout(known, id ?? fiber.nextId(), fiber, done);
+      case "spawn":
+        return this.#spawn(known, id ?? fiber.nextId(), fiber, done);
+      case "task":
+        return this.#join(known, done);
+      case "cancelTask":
+        return this.#cancelTask(known, done);
+      default:
+        known satisfies never;
+        done(rejected(new AuthoringError(`This version of the engine does not know the effect "${effect.kind}".`, "FOREIGN_YIELD")));
+        return closedOperation;
+    }
+  }
+
+  startBranch(make: () => Branch, id: EffectId, fiber: Fiber, done: Done): Operation {
+    let branch: unknown;
+    try {
+      branch = make();
+      if (typeof branch === "function") branch = branch();
+    } catch (error) {
+      done(rejected(error));
+      return closedOperation;
+    }
+    if (branch instanceof Effect) return this.begin(branch, id, fiber, done);
+    if (isGenerator(branch)) return this.#surroundings.newFiber(id, branch, done);
+    done(
+      rejected(
+        new AuthoringError(
+          `Branch ${id} is neither an effect nor an async generator, nor a function that returns one. Write it as \`async function* () { … }\`.`,
+          "FOREIGN_YIELD",
+        ),
+      ),
+    );
+    return closedOperation;
+  }
+
+  /** A timer of the runtime's own; `fired` is not called when it is abandoned. */
+  timer(id: EffectId, purpose: TimerPurpose, delay: number, fired: () => void): Operation {
+    return this.timerAt(id, purpose, this.#surroundings.now() + delay, undefined, fired);
+  }
+
+  #activity(effect: Kind<"activity">, given: EffectId | undefined, fiber: Fiber, done: Done): Operation {
+    const { definition, options } = effect;
+    try {
+      const id = this.#customId(options.id) ?? given ?? fiber.nextId();
+      const command = this.#commands.record(
+        {
+          type: "ActivityScheduled",
+          effect: id,
+          name: definition.name,
+          ...this.#commands.input(id, definition.input, effect.input, `input of activity "${definition.name}"`),
+          ...(options.summary !== undefined && { summary: options.summary }),
+        },
+        effect.site,
+      );
+      return this.#leaves.open(command.effect, { kind: "activity", effect }, effect.site, done);
+    } catch (error) {
+      done(rejected(error));
+      return closedOperation;
+    }
+  }
+
+  /** Effect ids that users choose live apart from positional ones, and each is used once in a run. */
+  #customId(id: string | undefined): EffectId | undefined {
+    if (id === undefined) return undefined;
+    if (this.#usedIds.has(id))
+      throw new AuthoringError(`The effect id "${id}" is used twice in one run. Leave \`id\` out, or make it unique.`, "INVALID_OPTION");
+    this.#usedIds.add(id);
+    return `@${id}`;
+  }
+
+  #sleep(effect: Kind<"sleep">, id: EffectId, done: Done): Operation {
+    return this.timerAt(id, "sleep", effect.until ?? this.#surroundings.now() + (effect.delay ?? 0), effect.site, done);
+  }
+
+  timerAt(id: EffectId, purpose: TimerPurpose, due: number, site: CallSite | undefined, done: Done): Operation {
+    this.#commands.record({ type: "TimerStarted", effect: id, purpose, due }, site);
+    return this.#leaves.open(id, { kind: "timer", purpose }, site, done);
+  }
+
+  #event(effect: Kind<"event">, id: EffectId, done: Done): Operation {
+    const { name } = effect.event;
+    this.#commands.record({ type: "EventAwaited", effect: id, name }, effect.site);
+    const kept = this.#events.takeKept(id, effect);
+    if (kept !== undefined) {
+      done(kept);
+      return closedOperation;
+    }
+    const after = effect.timeout;
+    if (after === undefined) return this.#leaves.open(id, { kind: "event", effect }, effect.site, done);
+    const wait = this.#leaves.open(id, { kind: "event", effect }, effect.site, (outcome) => {
+      timer.abandon();
+      done(outcome);
+    });
+    const timer = this.timer(`${id}!timeout`, "timeout", after, () => {
+      if (!this.#leaves.close(wait)) return;
+      this.#commands.record({ type: "EffectCancelled", effect: id });
+      done(rejected(new TimeoutError(`event "${name}" did not arrive within ${after} ms`, "wait")));
+    });
+    return {
+      cancel: (reason) => wait.cancel(reason),
+      abandon: () => {
+        wait.abandon();
+        timer.abandon();
+      },
+    };
+  }
+
+  #child(effect: Kind<"child">, id: EffectId, done: Done): Operation {
+    const { workflow } = effect;
+    try {
+      const run = this.#commands.replaying ? "" : this.#surroundings.newRunId();
+      const command = this.#commands.record(
+        {
+          type: "ChildStarted",
+          effect: id,
+          workflow: workflow.name,
+          version: workflow.version,
+          id: effect.id ?? run,
+          run,
+          ...this.#commands.input(id, workflow.input, effect.input, `input of workflow "${workflow.name}"`),
+          onParentClose: effect.onParentClose,
+        },
+        effect.site,
+      );
+      return this.#leaves.open(id, { kind: "child", effect, childId: command.id }, effect.site, done);
+    } catch (error) {
+      done(rejected(error));
+      return closedOperation;
+    }
+  }
+
+  #sideEffect(effect: Kind<"sideEffect">, id: EffectId, done: Done): Operation {
+    try {
+      const value = this.#commands.replaying ? "" : this.#commands.encode(effect.fn(), "value of a side effect");
+      const command = this.#commands.record({ type: "SideEffectRecorded", effect: id, value }, effect.site);
+      if (!this.#surroundings.broken()) done(fulfilled(decodePayload(command.value)));
+    } catch (error) {
+      done(rejected(error));
+    }
+    return closedOperation;
+  }
+
+  #combinator(effect: Kind<"all" | "settled" | "any" | "race">, id: EffectId, fiber: Fiber, done: Done): Operation {
+    const { branches, keys, kind } = effect;
+    const size = branches.length;
+    const refusal = refuseSize(kind, size);
+    if (refusal !== undefined) {
+      done(rejected(refusal));
+      return closedOperation;
+    }
+    const policy =
+      kind === "all"
+        ? allPolicy(size, keys)
+        : kind === "settled"
+          ? settledPolicy(size, keys)
+          : kind === "any"
+            ? anyPolicy(size, keys)
+            : racePolicy(keys);
+    return started(new Group(fiber, id, size, (index) => branches[index] as Branch, policy, done));
+  }
+
+  #select(effect: Kind<"select">, id: EffectId, fiber: Fiber, done: Done): Operation {
+    const refusal = refuseSize("select", effect.tasks.length);
+    if (refusal !== undefined) {
+      done(rejected(refusal));
+      return closedOperation;
+    }
+    return started(new Group(fiber, id, effect.tasks.length, (index) => effect.tasks[index] as Branch, racePolicy(effect.keys), done));
+  }
+
+  #map(effect: Kind<"map">, id: EffectId, fiber: Fiber, done: Done): Operation {
+    const items = effect.items;
+    const size = items.length;
+    const refusal = refuseSize("map", size);
+    if (refusal !== undefined) {
+      done(rejected(refusal));
+      return closedOperation;
+    }
+    const failures = tolerated(effect, size);
+    const policy = failures === undefined ? allPolicy(size, undefined) : tolerantPolicy(size, failures);
+    return started(new Group(fiber, id, size, (index) => effect.fn(items[index], index), policy, done, effect.concurrency ?? size));
+  }
+
+  #timeout(effect: Kind<"timeout">, id: EffectId, fiber: Fiber, done: Done): Operation {
+    let late: TimeoutError | undefined;
+    let timer: Operation = closedOperation;
+    let settled = false;
+    const branch = this.startBranch(
+      () => effect.branch as Branch,
+      `${id}.0`,
+      fiber,
+      (outcome) => {
+        settled = true;
+        timer.abandon();
+        done(late === undefined ? outcome : rejected(late));
+      },
+    );
+    if (!settled)
+      timer = this.timer(`${id}!timeout`, "timeout", effect.after, () => {
+        late = new TimeoutError(`what timeout() covers took longer than ${effect.after} ms`, "scope");
+        branch.cancel(closing);
+      });
+    return {
+      cancel: (reason) => branch.cancel(reason),
+      abandon: () => {
+        branch.abandon();
+        timer.abandon();
+      },
+    };
+  }
+
+  #spawn(effect: Kind<"spawn">, id: EffectId, fiber: Fiber, done: Done): Operation {
+    const task = new TaskState(id);
+    this.#tasks.set(id, task);
+    fiber.own(task);
+    task.operation = this.startBranch(
+      () => effect.branch as Branch,
+      `${id}.0`,
+      fiber,
+      (outcome) => task.settle(outcome),
+    );
+    done(fulfilled(new Task(id, this.#owner)));
+    return closedOperation;
+  }
+
+  #taskOf(handle: Task<unknown>): TaskState {
+    const task = handle.owner === this.#owner ? this.#tasks.get(handle.id) : undefined;
+    if (task === undefined)
+      throw new AuthoringError(
+        `Task ${handle.id} belongs to another instance. A task can be joined and cancelled only by the run that spawned it; use an event or a child to wait for other instances.`,
+        "FOREIGN_TASK",
+      );
+    return task;
+  }
+
+  #join(handle: Task<unknown>, done: Done): Operation {
+    try {
+      return this.#taskOf(handle).join(done);
+    } catch (error) {
+      done(rejected(error));
+      return closedOperation;
+    }
+  }
+
+  #cancelTask(effect: Kind<"cancelTask">, done: Done): Operation {
+    try {
+      const task = this.#taskOf(effect.task);
+      if (!task.closed) {
+        const closed = { waiting: true };
+        task.whenClosed(() => {
+          if (closed.waiting) done(fulfilled(undefined));
+        });
+        task.operation.cancel(new CancelledError(effect.reason ?? "the task was cancelled"));
+        const stop = () => {
+          closed.waiting = false;
+        };
+        return {
+          cancel: (reason) => {
+            if (!closed.waiting || task.closed) return;
+            stop();
+            done(rejected(reason));
+          },
+          abandon: stop,
+        };
+      }
+      done(fulfilled(undefined));
+    } catch (error) {
+      done(rejected(error));
+    }
+    return closedOperation;
+  }
+}
+
+function started(group: Group): Group {
+  group.start();
+  return group;
+}
+
+function refuseSize(kind: string, size: number): Error | undefined {
+  if (size > maxBranches)
+    return new AuthoringError(
+      `${kind}() was given ${size} branches; the limit is ${maxBranches}. Work through the list in batches, or give each batch to a child.`,
+      "TOO_MANY_BRANCHES",
+    );
+  if (size === 0 && (kind === "race" || kind === "select"))
+    return new AuthoringError(`${kind}() of no branches would wait for ever.`, "INVALID_OPTION");
+  return undefined;
+}
+
+/** How many branches of a map may fail; undefined when none may. */
+function tolerated(effect: Extract<AnyEffect, { kind: "map" }>, size: number): number | undefined {
+  const { minSuccess, tolerateFailures } = effect;
+  if (minSuccess === undefined && tolerateFailures === undefined) return undefined;
+  const byPercent = tolerateFailures?.percent === undefined ? size : Math.floor((size * tolerateFailures.percent) / 100);
+  return Math.min(tolerateFailures?.count ?? size, byPercent, size - (minSuccess ?? 0));
+}
+
+function isGenerator(value: unknown): value is AsyncGenerator<unknown, unknown, unknown> {
+  return typeof value === "object" && value !== null && Symbol.asyncIterator in value && "next" in value && "throw" in value;
+}

@@ -1,0 +1,61 @@
+/**
+ * The contract of a store, as tests: whoever writes a provider runs them against it.
+ *
+ *     storeContract("my store", () => ({ provider: myStore(), dispose: () => … }));
+ *
+ * 1. Every case works in a tenant and a group of its own, so that one store serves them all; nothing else may write to it meanwhile.
+ */
+import assert from "node:assert/strict";
+import * as nodeTest from "node:test";
+import type { Store, StoreOptions } from "./engine/ports/store.ts";
+import { children } from "./store/contract/children.ts";
+import { inbox } from "./store/contract/inbox.ts";
+import { closing, lifecycle } from "./store/contract/lifecycle.ts";
+import { model } from "./store/contract/model.ts";
+import { ownership } from "./store/contract/ownership.ts";
+import { reads } from "./store/contract/reads.ts";
+import type { ContractSubject, Suite, TestApi } from "./store/contract/suite.ts";
+import { texts } from "./store/contract/texts.ts";
+import { timers } from "./store/contract/timers.ts";
+import { turns } from "./store/contract/turns.ts";
+
+export type { ContractSubject, TestApi } from "./store/contract/suite.ts";
+
+export type ContractOptions = {
+  /** How often properties are tried. Default 40. */
+  readonly runs?: number;
+  /** The test runner; `node:test` unless given. */
+  readonly testApi?: TestApi;
+};
+
+/** Declares the tests of the contract for a provider with no data, made by `createProvider`. */
+export function storeContract(
+  name: string,
+  createProvider: () => ContractSubject | Promise<ContractSubject>,
+  { runs = 40, testApi = nodeTest }: ContractOptions = {},
+): void {
+  testApi.describe(`the contract of ${name}`, () => {
+    let subject: ContractSubject | undefined;
+    let opened: Store | undefined;
+    testApi.before(async () => {
+      subject = await createProvider();
+      opened = await subject.provider.open(contractStoreOptions);
+    });
+    testApi.after(async () => {
+      await opened?.close();
+      await subject?.dispose?.();
+    });
+    const suite: Suite = {
+      runs,
+      test: (title, body) => void testApi.test(title, body),
+      store: () => {
+        assert.ok(opened, "the store did not open");
+        return opened;
+      },
+    };
+    for (const part of [lifecycle, ownership, turns, children, inbox, timers, reads, texts, model, closing]) part(suite);
+  });
+}
+
+/** The real clock, and no log. */
+export const contractStoreOptions: StoreOptions = { now: () => Date.now(), log: { info: () => {}, warn: () => {} } };

@@ -1,0 +1,41 @@
+import type { OperationId } from "@wovyr/sdk/internal";
+
+/** A request that its route takes, given that `seed` ran. A route without a row here does not compile. */
+export type Sample = {
+  readonly names?: Readonly<Record<string, string>>;
+  readonly query?: string;
+  readonly body?: object;
+  readonly status: number;
+};
+
+export const samples: { readonly [K in OperationId]: Sample } = {
+  listWorkflows: { status: 200 },
+  getWorkflow: { names: { name: "order" }, status: 200 },
+  startInstance: {
+    names: { name: "echo" },
+    query: "wait=5s",
+    body: { input: { a: 1 }, attributes: { color: "red" }, memo: { by: "me" } },
+    status: 201,
+  },
+  startBatch: {
+    names: { name: "echo" },
+    body: {
+      items: [
+        { input: 1, idempotencyKey: "k1" },
+        { input: 2, id: "batched" },
+      ],
+    },
+    status: 200,
+  },
+  listInstances: { query: "status=Completed&status=Waiting&limit=10&attributes.color=red", status: 200 },
+  getInstance: { names: { id: "waiting" }, status: 200 },
+  getResult: { names: { id: "completed" }, query: "wait=1ms", status: 200 },
+  getHistory: { names: { id: "completed" }, query: "fromSeq=1&limit=2", status: 200 },
+  streamInstance: { names: { id: "completed" }, status: 200 },
+  sendEvent: { names: { id: "waiting", name: "hello" }, body: { payload: 1 }, status: 202 },
+  cancelInstance: { names: { id: "waiting" }, body: { mode: "graceful", reason: "no longer needed" }, status: 202 },
+  terminateInstance: { names: { id: "waiting2" }, body: { reason: "no longer needed" }, status: 202 },
+  live: { status: 200 },
+  ready: { status: 200 },
+  openapi: { status: 200 },
+};
