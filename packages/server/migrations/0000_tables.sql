@@ -1,4 +1,4 @@
-CREATE SCHEMA "wovyr";
+CREATE SCHEMA IF NOT EXISTS "wovyr";
 --> statement-breakpoint
 CREATE TABLE "wovyr"."groups" (
 	"name" text collate "C" PRIMARY KEY NOT NULL,

@@ -190,7 +190,8 @@ const ours: Readonly<Record<string, ErrorClass>> = {
   RetryAfterError,
 };
 
-/** Puts an error together: of a class in `classes` (by name), else of Wovyr's or JavaScript's own, else an `Error` with that name. */
+/**
+ * Puts an error together: of a class in `classes` (by the name of the class, or the `name` of its prototype), else of Wovyr's or JavaScript's own, else an `Error` with that name. */
 export function putTogether(record: ErrorRecord, classes: readonly ErrorClass[] = []): Error {
   const error = bare(record.message);
   const prototype = prototypeOf(record, classes);

@@ -5,7 +5,7 @@
  * 2. `errorOf` runs nobody's constructor.
  */
 import { type ErrorRecord, putTogether } from "./error-record.ts";
-import { type ErrorClass, type ErrorCode, PayloadError, WovyrError } from "./errors.ts";
+import { type ErrorClass, type ErrorCode, WovyrError } from "./errors.ts";
 import type { Payload } from "./history.ts";
 import { decodePayload, encodePayload } from "./payload.ts";
 import { errorRecord } from "./survey.ts";
@@ -107,6 +107,7 @@ const hopeless: ReadonlySet<unknown> = new Set<ErrorCode>([
   "NON_RETRYABLE",
   "PAYLOAD_UNSERIALIZABLE",
   "PAYLOAD_TOO_LARGE",
+  "PAYLOAD_MALFORMED",
   "INVALID_DEFINITION",
   "INVALID_DURATION",
   "INVALID_OPTION",
@@ -115,15 +116,16 @@ const hopeless: ReadonlySet<unknown> = new Set<ErrorCode>([
   "INVALID_OUTPUT",
 ]);
 
-/** Whether another attempt would be in vain: a `NonRetryableError` (also one that crossed a process), or a mistake that stays one. */
+/** Whether another attempt would be in vain: a `NonRetryableError` (also one that crossed a process), or a mistake that stays one. Never throws. */
 export function isNonRetryable(error: unknown): boolean {
-  if (typeof error !== "object" || error === null) return false;
-  const { name, code, retryable } = error as {
-    name?: unknown;
-    code?: unknown;
-    retryable?: unknown;
-  };
-  if (name === "NonRetryableError" || code === "NON_RETRYABLE") return true;
-  if (!(error instanceof WovyrError)) return false;
-  return hopeless.has(code) || error instanceof PayloadError || retryable === false;
+  try {
+    return typeof error === "object" && error !== null && isInVain(error);
+  } catch {
+    return false; // a proxy or a getter threw
+  }
+}
+
+function isInVain(error: { name?: unknown; code?: unknown; retryable?: unknown }): boolean {
+  if (error.name === "NonRetryableError" || error.code === "NON_RETRYABLE") return true;
+  return error instanceof WovyrError && (hopeless.has(error.code) || error.retryable === false);
 }

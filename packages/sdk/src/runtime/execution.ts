@@ -9,6 +9,9 @@
  * 5. An execution that was dropped (evicted, refused, diverged) is never entered again; its generators are not closed, so no `finally` runs.
  */
 
+import { parse } from "../define/schema.ts";
+import type { WorkflowContext } from "../define/workflow-context.ts";
+import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import type { CallSite } from "../effects/effect.ts";
 import {
   ActivityError,

@@ -45,6 +45,9 @@ class Fatal extends NonRetryableError {
   readonly reason = "bad card";
 }
 
+class Declined extends Error {}
+Object.defineProperty(Declined.prototype, "name", { value: "PaymentDeclined" });
+
 class Renamed extends Error {
   override name = "PaymentDeclined";
 }
@@ -104,8 +107,8 @@ describe("an error that is stored and thrown again", () => {
     assert.equal(again.isEmpty, true);
     assert.equal(constructed, 0);
     assert.ok(back(new Error("x", { cause: error }), [OutOfStock]).cause instanceof OutOfStock);
-    assert.ok(back(new Renamed("no"), [Renamed]) instanceof Renamed);
-    assert.equal(back(new Renamed("no"), [Renamed]).name, "PaymentDeclined");
+    assert.ok(back(new Declined("no"), [Declined]) instanceof Declined);
+    assert.equal(back(new Declined("no"), [Declined]).name, "PaymentDeclined");
   });
 
   it("H072 has at least the name of its class when that is not listed", () => {
@@ -315,7 +318,7 @@ describe("what was thrown", () => {
         (thrown) => {
           const failure = failureOf(thrown);
           const text = JSON.stringify(failure);
-          assert.doesNotMatch(text, /\u0000/);
+          assert.doesNotMatch(text, /\p{Cc}/u);
           assert.ok(text.isWellFormed());
           assert.deepEqual(JSON.parse(text), failure);
           assert.ok(errorOf(failure) instanceof Error);

@@ -1,0 +1,284 @@
+-- Rows are updated in place when their page has room (no index covers what a turn changes), and inboxes and timers come and go.
+ALTER TABLE "wovyr"."instances" SET (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05);
+--> statement-breakpoint
+ALTER TABLE "wovyr"."shards" SET (fillfactor = 20, autovacuum_vacuum_threshold = 1000);
+--> statement-breakpoint
+ALTER TABLE "wovyr"."inbox" SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.5);
+--> statement-breakpoint
+ALTER TABLE "wovyr"."timers" SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.5);
+--> statement-breakpoint
+-- One flush: every turn that its fence and its tail admit becomes durable, whole; the others leave no trace.
+--
+-- 1. The fence is a share lock on the shards' rows, taken in order of their numbers and held to the end of the transaction: a takeover waits for the
+--    flush, and a flush that waited for a takeover sees the new epoch.
+-- 2. Every write but the guarded update and inserts is filtered by what they admitted.
+-- 3. Order: later turns, first turns, children, history, timers, attributes, inboxes (new messages, then consumed ones, then those of closed runs).
+-- 4. Every table is reached by an index, whatever the statistics say. Membership among the flush's own rows is written `(x in (select …)) is true`, which
+--    stays a hashed subplan.
+--
+-- A list of texts comes as one text in which U+001F ends each value (the array made of it has one more element, empty); in nullable ones an empty value
+-- stands for null. The first `creates` of the `turns` are first turns; lists of parts name their turn by its place, from 1 on. A message belongs to a
+-- child's start (its place), to its rejection (minus its place) or to neither (0). `done` is null when every turn is done.
+CREATE FUNCTION "wovyr"."commit_1"(
+  creates integer, turns integer,
+  fence_shards integer[], fence_epochs bigint[],
+  turn_tenants text, turn_runs text, turn_shards integer[], turn_tails integer[], turn_counts integer[], turn_ats bigint[],
+  turn_nodes text, turn_nonces text, turn_statuses text, turn_busy boolean[], turn_events text,
+  create_ids text, create_workflows text, create_versions text, create_parents text, create_correlations text, create_slots text, create_digests text,
+  closings integer[],
+  children integer, child_turns integer[], child_runs text, child_shards integer[], child_ids text, child_workflows text, child_versions text,
+  child_parents text, child_correlations text, child_slots text, child_digests text,
+  timers integer, timer_turns integer[], timer_effects text, timer_dues bigint[],
+  timers_done integer, timer_done_turns integer[], timer_done_effects text,
+  attribute_sets integer, attribute_turns integer[], attribute_values text,
+  messages integer, message_turns integer[], message_children integer[], message_tenants text, message_runs text, message_shards integer[],
+  message_ids text, message_facts text,
+  consumed integer, consumed_turns integer[], consumed_ids text,
+  OUT done text, OUT rejected text
+) LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_material = off SET plan_cache_mode = force_generic_plan
+AS $$
+declare
+  sep constant text := E'\x1f';
+  fenced integer[];
+  all_fenced boolean;
+  tenants text[] := string_to_array(turn_tenants, sep);
+  runs text[] := string_to_array(turn_runs, sep);
+  nodes text[] := string_to_array(turn_nodes, sep);
+  nonces text[] := string_to_array(turn_nonces, sep);
+  statuses text[] := string_to_array(turn_statuses, sep);
+  events text[] := string_to_array(turn_events, sep);
+  ids text[];
+  workflows text[];
+  versions text[];
+  parents text[];
+  correlations text[];
+  slots text[];
+  digests text[];
+  texts text[];
+  key_tenants text[];
+  key_runs text[];
+  made_tenants text[];
+  made_runs text[];
+  made integer := 0;
+  updated bigint[];
+  created bigint[];
+  accepted bigint[];
+  all_done boolean;
+  born bigint[];
+  all_born boolean;
+begin
+  select array_agg(locked.id) into fenced from (
+    select s.id from unnest(fence_shards, fence_epochs) f(id, epoch)
+    join wovyr.shards s on s.id = f.id and s.epoch = f.epoch where s.owner is not null
+    order by s.id for share of s
+  ) locked;
+  all_fenced := coalesce(cardinality(fenced), 0) = cardinality(fence_shards);
+  if cardinality(tenants) <> turns + 1 or cardinality(runs) <> turns + 1 or cardinality(nodes) <> turns + 1 or cardinality(nonces) <> turns + 1
+    or cardinality(statuses) <> turns + 1 or cardinality(events) <> turns + 1 then
+    raise exception 'a text of a turn holds U+001F' using errcode = '22021';
+  end if;
+
+  if turns > creates then
+    with written as (
+      update wovyr.instances i
+      set tail = t.tail + t.count, nonce = t.nonce, status = t.status, busy = t.busy,
+        closed_at = case when t.status in ('open', 'parked') then null else t.at end
+      from unnest(tenants, runs, turn_shards, turn_tails, turn_counts, turn_ats, nonces, statuses, turn_busy) with ordinality
+        t(tenant, run, shard, tail, count, at, nonce, status, busy, place)
+      where t.place > creates and t.place <= turns and (all_fenced or (t.shard in (select unnest(fenced))) is true)
+        and i.tenant = t.tenant and i.run = t.run and i.tail = t.tail and i.shard = t.shard and coalesce(i.closed_at, -1) = -1
+      returning t.place
+    )
+    select array_agg(w.place) into updated from written w;
+  end if;
+
+  if creates > 0 then
+    ids := string_to_array(create_ids, sep);
+    workflows := string_to_array(create_workflows, sep);
+    versions := string_to_array(create_versions, sep);
+    parents := string_to_array(create_parents, sep, '');
+    correlations := string_to_array(create_correlations, sep, '');
+    slots := string_to_array(create_slots, sep, '');
+    digests := string_to_array(create_digests, sep);
+    if cardinality(ids) <> creates + 1 or cardinality(workflows) <> creates + 1 or cardinality(versions) <> creates + 1
+      or cardinality(parents) <> creates + 1 or cardinality(correlations) <> creates + 1
+      or cardinality(slots) <> creates + 1 or cardinality(digests) <> creates + 1 then
+      raise exception 'a text of a new instance holds U+001F' using errcode = '22021';
+    end if;
+    if slots is not null then
+      with kept as (
+        insert into wovyr.start_keys (at, tenant, slot, run, digest)
+        select c.at, c.tenant, c.slot, c.run, c.digest
+        from unnest(tenants, runs, turn_shards, turn_ats, slots, digests) with ordinality c(tenant, run, shard, at, slot, digest, place)
+        where c.place <= creates and c.slot is not null and (all_fenced or (c.shard in (select unnest(fenced))) is true)
+        on conflict do nothing returning tenant, run
+      )
+      select array_agg(k.tenant), array_agg(k.run) into key_tenants, key_runs from kept k;
+    end if;
+    with written as (
+      insert into wovyr.instances
+        (created_at, closed_at, shard, tail, busy, tenant, run, id, workflow, version, status, nonce, parent, correlation_id)
+      select c.at, case when c.status in ('open', 'parked') then null else c.at end, c.shard, c.count, c.busy, c.tenant, c.run, c.id, c.workflow,
+        c.version, c.status, c.nonce, c.parent, c.correlation
+      from unnest(tenants, runs, turn_shards, turn_counts, turn_ats, nonces, statuses, turn_busy, ids, workflows, versions, parents, correlations, slots)
+        with ordinality c(tenant, run, shard, count, at, nonce, status, busy, id, workflow, version, parent, correlation, slot, place)
+      where c.place <= creates and (all_fenced or (c.shard in (select unnest(fenced))) is true)
+        and (c.slot is null or ((c.tenant, c.run) in (select * from unnest(key_tenants, key_runs))) is true)
+      on conflict do nothing returning tenant, run
+    )
+    select array_agg(w.tenant), array_agg(w.run), count(*) into made_tenants, made_runs, made from written w;
+    if made < creates then
+      select array_agg(c.place) into created from unnest(tenants, runs) with ordinality c(tenant, run, place)
+      where c.place <= creates and ((c.tenant, c.run) in (select * from unnest(made_tenants, made_runs))) is true;
+      if key_runs is not null then
+        delete from wovyr.start_keys s using unnest(tenants, runs, slots) with ordinality c(tenant, run, slot, place)
+        where c.place <= creates and s.tenant = c.tenant and s.slot = c.slot and s.run = c.run
+          and ((c.tenant, c.run) in (select * from unnest(key_tenants, key_runs))) is true
+          and ((c.tenant, c.run) in (select * from unnest(made_tenants, made_runs))) is not true;
+      end if;
+    end if;
+  end if;
+
+  all_done := made = creates and coalesce(cardinality(updated), 0) = turns - creates;
+  if not all_done then
+    if made = creates then
+      select array_agg(place) into created from generate_series(1, creates) place;
+    end if;
+    accepted := coalesce(updated, '{}') || coalesce(created, '{}');
+    done := accepted::text;
+    if cardinality(accepted) = 0 then
+      return;
+    end if;
+  end if;
+
+  if children > 0 then
+    ids := string_to_array(child_ids, sep);
+    texts := string_to_array(child_runs, sep);
+    workflows := string_to_array(child_workflows, sep);
+    versions := string_to_array(child_versions, sep);
+    parents := string_to_array(child_parents, sep, '');
+    correlations := string_to_array(child_correlations, sep, '');
+    slots := string_to_array(child_slots, sep, '');
+    digests := string_to_array(child_digests, sep);
+    key_tenants := null;
+    key_runs := null;
+    if cardinality(ids) <> children + 1 or cardinality(texts) <> children + 1 or cardinality(workflows) <> children + 1
+      or cardinality(versions) <> children + 1 or cardinality(parents) <> children + 1 or cardinality(correlations) <> children + 1
+      or cardinality(slots) <> children + 1 or cardinality(digests) <> children + 1 then
+      raise exception 'a text of a child holds U+001F' using errcode = '22021';
+    end if;
+    if slots is not null then
+      with kept as (
+        insert into wovyr.start_keys (at, tenant, slot, run, digest)
+        select turn_ats[c.turn], tenants[c.turn], c.slot, c.run, c.digest
+        from unnest(child_turns, texts, slots, digests) with ordinality c(turn, run, slot, digest, place)
+        where c.place <= children and c.slot is not null and (all_done or (c.turn in (select unnest(accepted))) is true)
+        on conflict do nothing returning tenant, run
+      )
+      select array_agg(k.tenant), array_agg(k.run) into key_tenants, key_runs from kept k;
+    end if;
+    with written as (
+      insert into wovyr.instances
+        (created_at, closed_at, shard, tail, busy, tenant, run, id, workflow, version, status, nonce, parent, correlation_id)
+      select turn_ats[c.turn], null, c.shard, 0, false, tenants[c.turn], c.run, c.id, c.workflow, c.version, 'open', '', c.parent, c.correlation
+      from unnest(child_turns, texts, child_shards, ids, workflows, versions, parents, correlations, slots) with ordinality
+        c(turn, run, shard, id, workflow, version, parent, correlation, slot, place)
+      where c.place <= children and (all_done or (c.turn in (select unnest(accepted))) is true)
+        and (c.slot is null or ((tenants[c.turn], c.run) in (select * from unnest(key_tenants, key_runs))) is true)
+      on conflict do nothing returning tenant, run
+    )
+    select array_agg(w.tenant), array_agg(w.run), count(*) into made_tenants, made_runs, made from written w;
+    all_born := made = children;
+    if not all_born then
+      select array_agg(c.place) into born from unnest(child_turns, texts) with ordinality c(turn, run, place)
+      where c.place <= children and ((tenants[c.turn], c.run) in (select * from unnest(made_tenants, made_runs))) is true;
+      select array_agg(c.place)::text into rejected from unnest(child_turns) with ordinality c(turn, place)
+      where (all_done or (c.turn in (select unnest(accepted))) is true) and (c.place in (select unnest(born))) is not true;
+      if key_runs is not null then
+        delete from wovyr.start_keys s using unnest(child_turns, texts, slots) with ordinality c(turn, run, slot, place)
+        where c.place <= children and s.tenant = tenants[c.turn] and s.slot = c.slot and s.run = c.run
+          and ((s.tenant, c.run) in (select * from unnest(key_tenants, key_runs))) is true
+          and ((s.tenant, c.run) in (select * from unnest(made_tenants, made_runs))) is not true;
+      end if;
+    end if;
+  end if;
+
+  insert into wovyr.history (at, seq, count, tenant, run, node, events)
+  select t.at, t.tail + 1, t.count, t.tenant, t.run, t.node, t.events
+  from unnest(tenants, runs, turn_tails, turn_counts, turn_ats, nodes, events) with ordinality t(tenant, run, tail, count, at, node, events, place)
+  where t.place <= turns and (all_done or (t.place in (select unnest(accepted))) is true);
+
+  if timers_done > 0 then
+    texts := string_to_array(timer_done_effects, sep);
+    if cardinality(texts) <> timers_done + 1 then
+      raise exception 'an effect holds U+001F' using errcode = '22021';
+    end if;
+    delete from wovyr.timers w using unnest(timer_done_turns, texts) with ordinality t(turn, effect, place)
+    where t.place <= timers_done and w.tenant = tenants[t.turn] and w.run = runs[t.turn] and w.effect = t.effect
+      and (all_done or (t.turn in (select unnest(accepted))) is true);
+  end if;
+
+  if timers > 0 then
+    texts := string_to_array(timer_effects, sep);
+    if cardinality(texts) <> timers + 1 then
+      raise exception 'an effect holds U+001F' using errcode = '22021';
+    end if;
+    insert into wovyr.timers as w (due, shard, tenant, run, effect)
+    select t.due, turn_shards[t.turn], tenants[t.turn], runs[t.turn], t.effect
+    from unnest(timer_turns, texts, timer_dues) with ordinality t(turn, effect, due, place)
+    where t.place <= timers and (all_done or (t.turn in (select unnest(accepted))) is true)
+    on conflict (tenant, run, effect) do update set due = excluded.due;
+  end if;
+
+  if attribute_sets > 0 then
+    texts := string_to_array(attribute_values, sep, '');
+    if cardinality(texts) <> attribute_sets + 1 then
+      raise exception 'an attribute holds U+001F' using errcode = '22021';
+    end if;
+    delete from wovyr.instance_attributes w using unnest(attribute_turns, texts) with ordinality t(turn, value, place)
+    where t.place <= attribute_sets and w.tenant = tenants[t.turn] and w.run = runs[t.turn]
+      and (all_done or (t.turn in (select unnest(accepted))) is true);
+    insert into wovyr.instance_attributes (tenant, run, attributes)
+    select tenants[t.turn], runs[t.turn], t.value::jsonb from unnest(attribute_turns, texts) with ordinality t(turn, value, place)
+    where t.place <= attribute_sets and t.value is not null and (all_done or (t.turn in (select unnest(accepted))) is true);
+  end if;
+
+  if messages > 0 then
+    ids := string_to_array(message_ids, sep);
+    parents := string_to_array(message_tenants, sep);
+    texts := string_to_array(message_runs, sep);
+    versions := string_to_array(message_facts, sep);
+    if cardinality(ids) <> messages + 1 or cardinality(parents) <> messages + 1 or cardinality(texts) <> messages + 1
+      or cardinality(versions) <> messages + 1 then
+      raise exception 'a text of a message holds U+001F' using errcode = '22021';
+    end if;
+    insert into wovyr.inbox (shard, tenant, run, message, fact)
+    select m.shard, m.tenant, m.run, m.id, m.fact
+    from unnest(message_turns, message_children, parents, texts, message_shards, ids, versions) with ordinality
+      m(turn, child, tenant, run, shard, id, fact, place)
+    where m.place <= messages and (all_done or (m.turn in (select unnest(accepted))) is true)
+      and (m.child = 0 or (m.child > 0 and (all_born or (m.child in (select unnest(born))) is true))
+        or (m.child < 0 and not all_born and (-m.child in (select unnest(born))) is not true))
+      and exists (select from wovyr.instances i where i.tenant = m.tenant and i.run = m.run and coalesce(i.closed_at, -1) = -1)
+    on conflict do nothing;
+  end if;
+
+  if consumed > 0 then
+    texts := string_to_array(consumed_ids, sep);
+    if cardinality(texts) <> consumed + 1 then
+      raise exception 'the name of a message holds U+001F' using errcode = '22021';
+    end if;
+    delete from wovyr.inbox w using unnest(consumed_turns, texts) with ordinality c(turn, message, place)
+    where c.place <= consumed and w.tenant = tenants[c.turn] and w.run = runs[c.turn] and w.message = c.message
+      and (all_done or (c.turn in (select unnest(accepted))) is true);
+  end if;
+
+  if cardinality(closings) > 0 then
+    delete from wovyr.inbox w using unnest(closings) c(turn)
+    where w.tenant = tenants[c.turn] and w.run = runs[c.turn] and (all_done or (c.turn in (select unnest(accepted))) is true);
+    delete from wovyr.timers w using unnest(closings) c(turn)
+    where w.tenant = tenants[c.turn] and w.run = runs[c.turn] and (all_done or (c.turn in (select unnest(accepted))) is true);
+  end if;
+end
+$$;

@@ -1,0 +1,308 @@
+-- Every read that a running orchestrator repeats is a function that pins its plan: a plan made while its tables were small would read them whole
+-- once they have grown.
+
+-- Claims what is free, expired, the owner's own or a dead owner's, and says who holds the rest (then `epoch` is null).
+CREATE FUNCTION "wovyr"."claim_1"(asked_group text, asked_shards integer, asked_owner text, lease double precision, dead text[])
+RETURNS TABLE (shard integer, epoch double precision, holder text, remaining double precision) LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+declare
+  known integer;
+  taken integer[];
+begin
+  select g.shards into known from wovyr.groups g where g.name = asked_group;
+  if not found then
+    lock table wovyr.groups in share row exclusive mode;
+    select g.shards into known from wovyr.groups g where g.name = asked_group;
+    if not found then
+      insert into wovyr.groups (name, first, shards)
+      select asked_group, coalesce(max(g.first + g.shards), 0), asked_shards from wovyr.groups g;
+      insert into wovyr.shards (id, "group", epoch)
+      select g.first + slot, asked_group, 0 from wovyr.groups g, generate_series(0, asked_shards - 1) slot where g.name = asked_group;
+      known := asked_shards;
+    end if;
+  end if;
+  if known <> asked_shards then
+    raise exception 'group "%" was created with % shards and cannot be opened with %', asked_group, known, asked_shards using errcode = 'WV001';
+  end if;
+  -- In order of their numbers, as flushes lock them; waits for flushes under way.
+  perform s.id from wovyr.shards s where s."group" = asked_group order by s.id for no key update of s;
+  with written as (
+    update wovyr.shards s
+    set epoch = s.epoch + 1, owner = asked_owner, lease_until = clock_timestamp() + lease * interval '1 millisecond'
+    where s."group" = asked_group
+      and (s.owner is null or s.owner = asked_owner or s.owner = any (dead) or s.lease_until <= clock_timestamp())
+    returning s.id
+  )
+  select array_agg(w.id) into taken from written w;
+  return query
+  select s.id, case when s.id = any (taken) then s.epoch::double precision end, s.owner,
+    greatest(0, extract(epoch from s.lease_until - clock_timestamp()) * 1000)::double precision
+  from wovyr.shards s where s."group" = asked_group order by s.id;
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."renew_1"(asked_owner text, shards integer[], epochs bigint[], lease double precision)
+RETURNS TABLE (shard integer, epoch double precision) LANGUAGE sql AS $$
+  with owned as (
+    select s.id from unnest(shards, epochs) f(id, epoch) join wovyr.shards s on s.id = f.id and s.epoch = f.epoch
+    where s.owner = asked_owner order by s.id for no key update of s
+  )
+  update wovyr.shards s set lease_until = clock_timestamp() + lease * interval '1 millisecond'
+  from owned where s.id = owned.id returning s.id, s.epoch::double precision
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."release_1"(asked_owner text, shards integer[], epochs bigint[]) RETURNS void LANGUAGE sql AS $$
+  with owned as (
+    select s.id from unnest(shards, epochs) f(id, epoch) join wovyr.shards s on s.id = f.id and s.epoch = f.epoch
+    where s.owner = asked_owner order by s.id for no key update of s
+  )
+  update wovyr.shards s set owner = null, lease_until = null from owned where s.id = owned.id
+$$;
+--> statement-breakpoint
+-- Facts for runs, without owning their shards. Lists are as in commit_1.
+CREATE FUNCTION "wovyr"."post_1"(messages integer, tenants text, runs text, shards integer[], ids text, facts text) RETURNS void LANGUAGE plpgsql AS $$
+declare
+  sep constant text := E'\x1f';
+  a_tenants text[] := string_to_array(tenants, sep);
+  a_runs text[] := string_to_array(runs, sep);
+  a_ids text[] := string_to_array(ids, sep);
+  a_facts text[] := string_to_array(facts, sep);
+begin
+  if cardinality(a_tenants) <> messages + 1 or cardinality(a_runs) <> messages + 1 or cardinality(a_ids) <> messages + 1
+    or cardinality(a_facts) <> messages + 1 then
+    raise exception 'a text of a message holds U+001F' using errcode = '22021';
+  end if;
+  insert into wovyr.inbox (shard, tenant, run, message, fact)
+  select m.shard, m.tenant, m.run, m.id, m.fact
+  from unnest(shards, a_tenants, a_runs, a_ids, a_facts) with ordinality m(shard, tenant, run, id, fact, place)
+  where m.place <= messages on conflict do nothing;
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."drop_1"(messages integer, tenants text, runs text, ids text) RETURNS void LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  delete from wovyr.inbox w
+  using unnest(string_to_array(tenants, E'\x1f'), string_to_array(runs, E'\x1f'), string_to_array(ids, E'\x1f')) m(tenant, run, id)
+  where w.tenant = m.tenant and w.run = m.run and w.message = m.id;
+end
+$$;
+--> statement-breakpoint
+-- An instance as one text: its fields joined by U+001F, nulls as empty texts.
+CREATE FUNCTION "wovyr"."instance_1"(i "wovyr"."instances", attributes jsonb) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  select i.tenant || E'\x1f' || i.run || E'\x1f' || i.id || E'\x1f' || i.shard::text || E'\x1f' || i.workflow || E'\x1f' || i.version || E'\x1f'
+    || i.status || E'\x1f' || case when i.busy then '1' else '' end || E'\x1f' || i.tail::text || E'\x1f' || i.nonce || E'\x1f'
+    || i.created_at::text || E'\x1f' || coalesce(i.closed_at::text, '') || E'\x1f' || coalesce(i.parent, '') || E'\x1f'
+    || coalesce(i.correlation_id, '') || E'\x1f' || coalesce(attributes::text, '')
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."get_1"(asked_tenant text, asked_run text) RETURNS text LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  return (
+    select wovyr.instance_1(i, a.attributes) from wovyr.instances i
+    left join wovyr.instance_attributes a on a.tenant = i.tenant and a.run = i.run
+    where i.tenant = asked_tenant and i.run = asked_run
+  );
+end
+$$;
+--> statement-breakpoint
+-- The open instance of an id, else its newest closed run.
+CREATE FUNCTION "wovyr"."find_1"(asked_tenant text, asked_id text) RETURNS text LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+declare
+  found_run text;
+begin
+  select i.run into found_run from wovyr.instances i where i.tenant = asked_tenant and i.id = asked_id and i.closed_at is null;
+  if not found then
+    select i.run into found_run from wovyr.instances i
+    where i.tenant = asked_tenant and i.id = asked_id and i.closed_at is not null order by i.run desc limit 1;
+  end if;
+  if not found then
+    return null;
+  end if;
+  return wovyr.get_1(asked_tenant, found_run);
+end
+$$;
+--> statement-breakpoint
+-- Rows and histories of many runs, a row per turn; `instance` comes with the first turn of a run.
+CREATE FUNCTION "wovyr"."load_1"(tenants text, runs text)
+RETURNS TABLE (instance text, seq integer, count integer, at double precision, node text, events text) LANGUAGE plpgsql STABLE
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_material = off
+SET plan_cache_mode = force_generic_plan AS $$
+begin
+  return query
+  select case when h.seq is null or h.seq = 1 then wovyr.instance_1(i, a.attributes) end, h.seq, h.count, h.at::double precision, h.node, h.events
+  from unnest(string_to_array(tenants, E'\x1f'), string_to_array(runs, E'\x1f')) with ordinality k(tenant, run, place)
+  join wovyr.instances i on i.tenant = k.tenant and i.run = k.run
+  left join wovyr.instance_attributes a on a.tenant = k.tenant and a.run = k.run
+  left join wovyr.history h on h.tenant = k.tenant and h.run = k.run
+  order by k.place, h.seq;
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."history_1"(asked_tenant text, asked_run text, from_seq integer, most integer)
+RETURNS TABLE (seq integer, count integer, at double precision, node text, events text) LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+declare
+  first integer;
+begin
+  select h.seq into first from wovyr.history h
+  where h.tenant = asked_tenant and h.run = asked_run and h.seq <= from_seq order by h.seq desc limit 1;
+  return query
+  select h.seq, h.count, h.at::double precision, h.node, h.events from wovyr.history h
+  where h.tenant = asked_tenant and h.run = asked_run and h.seq >= coalesce(first, 0) and h.seq + h.count > from_seq
+  order by h.seq limit most;
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."last_turn_1"(asked_tenant text, asked_run text)
+RETURNS TABLE (seq integer, count integer, at double precision, node text, events text) LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  return query
+  select h.seq, h.count, h.at::double precision, h.node, h.events from wovyr.history h
+  where h.tenant = asked_tenant and h.run = asked_run order by h.seq desc limit 1;
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."start_key_1"(asked_tenant text, asked_slot text) RETURNS TABLE (run text, digest text) LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  return query select k.run, k.digest from wovyr.start_keys k where k.tenant = asked_tenant and k.slot = asked_slot;
+end
+$$;
+--> statement-breakpoint
+-- The three lists below merge many shards: each round takes the first few rows of every shard and keeps those up to the least end of a shard that has
+-- more, so a round reads about twice what it returns.
+CREATE FUNCTION "wovyr"."timers_1"(asked_shards integer[], until double precision, most integer)
+RETURNS TABLE (tenant text, run text, shard integer, effect text, due double precision) LANGUAGE plpgsql STABLE
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan AS $$
+declare
+  few integer := greatest(1, least(most, 32 + 2 * most / greatest(1, cardinality(asked_shards))));
+  missing integer := most;
+  got integer;
+  after_due bigint := -9223372036854775808;
+  after_run text := '';
+  after_effect text := '';
+  last_due bigint;
+  last_run text;
+  last_effect text;
+begin
+  while missing > 0 loop
+    select e.due, e.run, e.effect into last_due, last_run, last_effect
+    from unnest(asked_shards) s(id) cross join lateral (
+      select t.due, t.run, t.effect from wovyr.timers t
+      where t.shard = s.id and t.due <= until::bigint and (t.due, t.run, t.effect) > (after_due, after_run, after_effect)
+      order by t.due, t.run, t.effect offset few - 1 limit 1
+    ) e order by e.due, e.run, e.effect limit 1;
+    return query
+    select t.tenant, t.run, t.shard, t.effect, t.due::double precision
+    from unnest(asked_shards) s(id) cross join lateral (
+      select t.* from wovyr.timers t
+      where t.shard = s.id and t.due <= until::bigint and (t.due, t.run, t.effect) > (after_due, after_run, after_effect)
+      order by t.due, t.run, t.effect limit few
+    ) t
+    where last_due is null or (t.due, t.run, t.effect) <= (last_due, last_run, last_effect)
+    order by t.due, t.run, t.effect limit missing;
+    get diagnostics got = row_count;
+    missing := missing - got;
+    exit when last_due is null;
+    after_due := last_due;
+    after_run := last_run;
+    after_effect := last_effect;
+  end loop;
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."inbox_1"(asked_shards integer[], after_position bigint, most integer)
+RETURNS TABLE (tenant text, run text, shard integer, message text, fact text, "position" double precision) LANGUAGE plpgsql STABLE
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan AS $$
+declare
+  few integer := greatest(1, least(most, 32 + 2 * most / greatest(1, cardinality(asked_shards))));
+  missing integer := most;
+  got integer;
+  reached bigint := after_position;
+  last bigint;
+begin
+  while missing > 0 loop
+    select min(e.position) into last
+    from unnest(asked_shards) s(id) cross join lateral (
+      select m.position from wovyr.inbox m where m.shard = s.id and m.position > reached order by m.position offset few - 1 limit 1
+    ) e;
+    return query
+    select m.tenant, m.run, m.shard, m.message, m.fact, m.position::double precision
+    from unnest(asked_shards) s(id) cross join lateral (
+      select m.* from wovyr.inbox m where m.shard = s.id and m.position > reached order by m.position limit few
+    ) m
+    where last is null or m.position <= last
+    order by m.position limit missing;
+    get diagnostics got = row_count;
+    missing := missing - got;
+    exit when last is null;
+    reached := last;
+  end loop;
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."runnable_1"(asked_shards integer[], parked boolean, after_run text, after_tenant text, most integer)
+RETURNS TABLE (instance text) LANGUAGE plpgsql STABLE
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan AS $$
+declare
+  few integer := greatest(1, least(most, 32 + 2 * most / greatest(1, cardinality(asked_shards))));
+  missing integer := most;
+  got integer;
+  reached_run text := after_run;
+  reached_tenant text := after_tenant;
+  last_run text;
+  last_tenant text;
+  tenants text[];
+  runs text[];
+begin
+  while missing > 0 loop
+    if parked then
+      select array_agg(e.tenant order by e.run, e.tenant), array_agg(e.run order by e.run, e.tenant) into tenants, runs
+      from unnest(asked_shards) s(id) cross join lateral (
+        select i.run, i.tenant from wovyr.instances i where i.shard = s.id and i.status = 'parked' and (i.run, i.tenant) > (reached_run, reached_tenant)
+        order by i.run, i.tenant limit few
+      ) e;
+      select e.run, e.tenant into last_run, last_tenant
+      from unnest(asked_shards) s(id) cross join lateral (
+        select i.run, i.tenant from wovyr.instances i where i.shard = s.id and i.status = 'parked' and (i.run, i.tenant) > (reached_run, reached_tenant)
+        order by i.run, i.tenant offset few - 1 limit 1
+      ) e order by e.run, e.tenant limit 1;
+    else
+      select array_agg(e.tenant order by e.run, e.tenant), array_agg(e.run order by e.run, e.tenant) into tenants, runs
+      from unnest(asked_shards) s(id) cross join lateral (
+        select i.run, i.tenant from wovyr.instances i where i.shard = s.id and i.busy and (i.run, i.tenant) > (reached_run, reached_tenant)
+        order by i.run, i.tenant limit few
+      ) e;
+      select e.run, e.tenant into last_run, last_tenant
+      from unnest(asked_shards) s(id) cross join lateral (
+        select i.run, i.tenant from wovyr.instances i where i.shard = s.id and i.busy and (i.run, i.tenant) > (reached_run, reached_tenant)
+        order by i.run, i.tenant offset few - 1 limit 1
+      ) e order by e.run, e.tenant limit 1;
+    end if;
+    return query
+    select wovyr.instance_1(i, a.attributes)
+    from unnest(tenants, runs) with ordinality k(tenant, run, place)
+    join wovyr.instances i on i.tenant = k.tenant and i.run = k.run
+    left join wovyr.instance_attributes a on a.tenant = k.tenant and a.run = k.run
+    where last_run is null or (k.run, k.tenant) <= (last_run, last_tenant)
+    order by k.place limit missing;
+    get diagnostics got = row_count;
+    missing := missing - got;
+    exit when last_run is null;
+    reached_run := last_run;
+    reached_tenant := last_tenant;
+  end loop;
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."strike_1"(asked_tenant text, asked_run text, asked_tail integer, asked_workflow text) RETURNS void LANGUAGE sql AS $$
+  insert into wovyr.strikes as s (tenant, run, tail, workflow, count) values (asked_tenant, asked_run, asked_tail, asked_workflow, 1)
+  on conflict (tenant, run, tail) do update set count = s.count + 1
+$$;
