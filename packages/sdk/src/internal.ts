@@ -33,3 +33,5 @@ export * from "./protocol/schemas.ts";
 export * from "./protocol/status.ts";
 export * from "./runtime/execution.ts";
 export * from "./runtime/limits.ts";
+export * from "./runtime/log-line.ts";
+export { isCommand } from "./runtime/recorder.ts";

@@ -125,6 +125,9 @@ begin
         with ordinality c(tenant, run, shard, count, at, nonce, status, busy, id, workflow, version, parent, correlation, slot, place)
       where c.place <= creates and (all_fenced or (c.shard in (select unnest(fenced))) is true)
         and (c.slot is null or ((c.tenant, c.run) in (select * from unnest(key_tenants, key_runs))) is true)
+        -- The index of open ids does not guard a run that closes at once.
+        and (c.status in ('open', 'parked')
+          or not exists (select from wovyr.instances i where i.tenant = c.tenant and i.id = c.id and i.closed_at is null))
       on conflict do nothing returning tenant, run
     )
     select array_agg(w.tenant), array_agg(w.run), count(*) into made_tenants, made_runs, made from written w;

@@ -5,11 +5,18 @@ export {
   type EngineOptions,
 } from "./engine/engine.ts";
 export { EngineHost, type EngineHostOptions } from "./engine/engine-host.ts";
+export { HistoryRows } from "./engine/history-row.ts";
+export { Instance, type InstanceHost, type InstanceIdentity, type OpenTurn } from "./engine/instance.ts";
 export { defaultJournalLimits } from "./engine/journal.ts";
-export { inProcess } from "./engine/ports/activity-executor.ts";
+export { type ActivityExecutor, inProcess } from "./engine/ports/activity-executor.ts";
 export type { Clock } from "./engine/ports/clock.ts";
+export type { EngineLog } from "./engine/ports/log.ts";
 export type { Loop } from "./engine/ports/loop.ts";
 export type { Random } from "./engine/ports/random.ts";
 export * from "./engine/ports/store.ts";
 export { Registry } from "./engine/registry.ts";
+export { Replay } from "./engine/replay.ts";
+export { retryTimer } from "./engine/turn-plan.ts";
+export { Turns } from "./engine/turns.ts";
 export { systemClock, systemLoop, systemRandom } from "./platform/system.ts";
+export { memoryStore } from "./store/memory.ts";

@@ -115,9 +115,10 @@ function validated(schema: StandardSchemaV1, value: unknown, what: string, code:
   }
   if (isPromise(result)) {
     result.then(undefined, () => {}); // nobody else listens to it
-    throw new WovyrError(`the schema of ${what} validates asynchronously: do that in an activity, and keep schemas synchronous`, {
-      code: "INVALID_DEFINITION",
-    });
+    throw new WovyrError(
+      `the schema of ${what} answers with a promise: it validates asynchronously (do that in an activity), or one of its functions threw`,
+      { code: "INVALID_DEFINITION" },
+    );
   }
   if (result.issues === undefined) return result.value;
   const violations = result.issues.slice(0, maxViolations).map((issue) => ({ pointer: pointerOf(issue.path), message: issue.message }));

@@ -35,11 +35,7 @@ const policies: readonly string[] = ["terminate", "cancel", "abandon"] satisfies
 /** Runs another workflow and waits for it; throws `WorkflowError` when it does not complete. */
 export function child<I, O>(workflow: Workflow<I, O>, ...args: Args<I, ChildOptions>): ChildEffect<O> {
   const [input, options = {}] = args;
-  const definition = (workflow as Workflow<I, O> | undefined)?.definition;
-  if (definition === undefined)
-    throw new WovyrError("child takes what `workflow(…)` returned", {
-      code: "INVALID_OPTION",
-    });
+  const definition = definitionOf(workflow);
   const what = `child(${definition.name})`;
   checkOptions(options, ["id", "onParentClose"], what);
   if (options.id !== undefined) checkName(options.id, `the id of ${what}`);
@@ -47,4 +43,11 @@ export function child<I, O>(workflow: Workflow<I, O>, ...args: Args<I, ChildOpti
     throw new WovyrError(`${what}: onParentClose must be one of ${policies.join(", ")}`, { code: "INVALID_OPTION" });
   }
   return new ChildEffect<O>(definition, input, options, captureSite(child));
+}
+
+function definitionOf(workflow: unknown): WorkflowDefinition {
+  if (typeof workflow === "object" && workflow !== null && "definition" in workflow) return workflow.definition as WorkflowDefinition;
+  const name = (workflow as { activity?: unknown } | null | undefined)?.activity;
+  const found = typeof name === "string" ? `; ${name} is an activity, which is called: \`yield* ${name}(input)\`` : "";
+  throw new WovyrError(`child takes what \`workflow(…)\` returned${found}`, { code: "INVALID_OPTION" });
 }

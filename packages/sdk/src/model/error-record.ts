@@ -191,7 +191,9 @@ const ours: Readonly<Record<string, ErrorClass>> = {
 };
 
 /**
- * Puts an error together: of a class in `classes` (by the name of the class, or the `name` of its prototype), else of Wovyr's or JavaScript's own, else an `Error` with that name. */
+ * Puts an error together: of a class in `classes` (matched by the name of the class or the `name` of its prototype), else of Wovyr's or JavaScript's own,
+ * else an `Error` of that name.
+ */
 export function putTogether(record: ErrorRecord, classes: readonly ErrorClass[] = []): Error {
   const error = bare(record.message);
   const prototype = prototypeOf(record, classes);

@@ -126,6 +126,7 @@ export function isNonRetryable(error: unknown): boolean {
 }
 
 function isInVain(error: { name?: unknown; code?: unknown; retryable?: unknown }): boolean {
-  if (error.name === "NonRetryableError" || error.code === "NON_RETRYABLE") return true;
-  return error instanceof WovyrError && (hopeless.has(error.code) || error.retryable === false);
+  const { name, code, retryable } = error;
+  if (name === "NonRetryableError" || code === "NON_RETRYABLE") return true;
+  return error instanceof WovyrError && (hopeless.has(code) || retryable === false);
 }

@@ -78,6 +78,8 @@ export type Outcome =
 
 export type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
 
+const none: ReadonlyMap<never, never> = new Map<never, never>();
+
 export class InstanceState {
   status: Status = "Created";
   start: StartFact | undefined;
@@ -86,17 +88,42 @@ export class InstanceState {
   /** Time of the last turn, milliseconds since the epoch. */
   at = 0;
   startedAt = 0;
-  readonly activities = new Map<EffectId, OpenActivity>();
-  readonly timers = new Map<EffectId, OpenTimer>();
-  readonly waits = new Map<EffectId, OpenWait>();
-  readonly children = new Map<EffectId, OpenChild>();
-  readonly unread = new Map<string, UnreadEvent>();
-  /** Messages that were applied, with a digest of what they said. */
-  readonly messages = new Map<string, string>();
+  #activities: Map<EffectId, OpenActivity> | undefined;
+  #timers: Map<EffectId, OpenTimer> | undefined;
+  #waits: Map<EffectId, OpenWait> | undefined;
+  #children: Map<EffectId, OpenChild> | undefined;
+  #unread: Map<string, UnreadEvent> | undefined;
+  #messages: Map<string, string> | undefined;
   variables: Payload | undefined;
   attributes: Payload | undefined;
   outcome: Outcome | undefined;
   parked: Failure | undefined;
+
+  get activities(): ReadonlyMap<EffectId, Readonly<OpenActivity>> {
+    return this.#activities ?? none;
+  }
+
+  get timers(): ReadonlyMap<EffectId, OpenTimer> {
+    return this.#timers ?? none;
+  }
+
+  get waits(): ReadonlyMap<EffectId, OpenWait> {
+    return this.#waits ?? none;
+  }
+
+  get children(): ReadonlyMap<EffectId, OpenChild> {
+    return this.#children ?? none;
+  }
+
+  /** Events that nothing has taken yet, by message. */
+  get unread(): ReadonlyMap<string, UnreadEvent> {
+    return this.#unread ?? none;
+  }
+
+  /** Messages that were applied, with a digest of what they said. */
+  get messages(): ReadonlyMap<string, string> {
+    return this.#messages ?? none;
+  }
 
   get closed(): boolean {
     return this.outcome !== undefined;
@@ -155,7 +182,8 @@ export class InstanceState {
         if (fact.startAt === undefined || fact.startAt <= this.at) this.#move("Running");
         return;
       case "ActivityScheduled":
-        this.activities.set(fact.effect, {
+        this.#activities ??= new Map();
+        this.#activities.set(fact.effect, {
           name: fact.name,
           input: fact.input,
           scheduledAt: this.at,
@@ -175,33 +203,38 @@ export class InstanceState {
       case "ActivityCompleted":
         this.#resume();
         this.#moveActivity(fact.effect, "Completed");
-        this.activities.delete(fact.effect);
+        this.#activities?.delete(fact.effect);
         return;
       case "ActivityFailed":
         this.#activityFailed(fact);
         return;
       case "TimerStarted":
-        this.timers.set(fact.effect, { purpose: fact.purpose, due: fact.due });
+        this.#timers ??= new Map();
+        this.#timers.set(fact.effect, { purpose: fact.purpose, due: fact.due });
         return;
       case "TimerFired":
-        this.timers.delete(fact.effect);
+        this.#timers?.delete(fact.effect);
         if (this.status === "Scheduled") this.#move("Running");
         this.#resume();
         return;
       case "EventAwaited":
-        this.waits.set(fact.effect, { name: fact.name });
+        this.#waits ??= new Map();
+        this.#waits.set(fact.effect, { name: fact.name });
         return;
       case "EventReceived":
-        this.messages.set(fact.message, messageDigest(fact));
-        this.unread.set(fact.message, { name: fact.name, at: this.at });
+        this.#messages ??= new Map();
+        this.#messages.set(fact.message, messageDigest(fact));
+        this.#unread ??= new Map();
+        this.#unread.set(fact.message, { name: fact.name, at: this.at });
         return;
       case "EventConsumed":
         this.#resume();
-        this.unread.delete(fact.message);
-        this.waits.delete(fact.effect);
+        this.#unread?.delete(fact.message);
+        this.#waits?.delete(fact.effect);
         return;
       case "ChildStarted":
-        this.children.set(fact.effect, {
+        this.#children ??= new Map();
+        this.#children.set(fact.effect, {
           workflow: fact.workflow,
           id: fact.id,
           run: fact.run,
@@ -212,18 +245,19 @@ export class InstanceState {
       case "ChildFailed":
       case "ChildRejected":
         this.#resume();
-        this.children.delete(fact.effect);
+        this.#children?.delete(fact.effect);
         return;
       case "EffectCancelled":
         if (this.activities.has(fact.effect)) this.#moveActivity(fact.effect, "Cancelled");
-        this.activities.delete(fact.effect);
-        this.timers.delete(fact.effect);
-        this.waits.delete(fact.effect);
-        this.children.delete(fact.effect);
+        this.#activities?.delete(fact.effect);
+        this.#timers?.delete(fact.effect);
+        this.#waits?.delete(fact.effect);
+        this.#children?.delete(fact.effect);
         return;
       case "CancelRequested":
       case "TerminateRequested":
-        this.messages.set(fact.message, messageDigest(fact));
+        this.#messages ??= new Map();
+        this.#messages.set(fact.message, messageDigest(fact));
         return;
       case "Parked":
         this.#move("Parked");
@@ -253,14 +287,14 @@ export class InstanceState {
   }
 
   #moveActivity(effect: EffectId, ...states: readonly ActivityState[]): OpenActivity {
-    const activity = this.activities.get(effect);
+    const activity = this.#activities?.get(effect);
     if (activity === undefined) throw new InvalidTransition(`activity ${effect}`, "closed", states[0] ?? "");
     for (const state of states) activity.state = moveActivity(effect, activity.state, state);
     return activity;
   }
 
   #attemptStarted(fact: Extract<Incoming, { type: "AttemptStarted" }>): void {
-    const released = this.activities.get(fact.effect)?.state === "Scheduled";
+    const released = this.#activities?.get(fact.effect)?.state === "Scheduled";
     const activity = released ? this.#moveActivity(fact.effect, "Running") : this.#moveActivity(fact.effect, "Scheduled", "Running");
     activity.attempt = fact.attempt;
   }
@@ -270,7 +304,7 @@ export class InstanceState {
     if (fact.retryAt === undefined) {
       this.#resume();
       this.#moveActivity(fact.effect, ended);
-      this.activities.delete(fact.effect);
+      this.#activities?.delete(fact.effect);
       return;
     }
     const activity = this.#moveActivity(fact.effect, ended, "Retrying");

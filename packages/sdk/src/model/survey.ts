@@ -1,7 +1,8 @@
 /**
  * A walk over a value before it is stored: whether plain JSON will do, and if it cannot be stored, where and why.
  *
- * 1. Every visit counts, also a second one of the same object: a value that would be huge when written out is refused before it is.
+ * 1. Every visit counts, also a second one of the same object, and so does every character: a value that would be huge when written out is refused
+ *    before it is.
  * 2. It goes `maxDepth` deep and no deeper.
  * 3. Errors inside of values are taken apart here, once; what in their fields cannot be stored is replaced by a note.
  */
@@ -12,8 +13,10 @@ import { kindOf, tagOf } from "./value-kind.ts";
 export const maxDepth = 1_000;
 /** How many holes all sparse arrays of a value may have together. */
 export const maxHoles = 1_000_000;
+/** How many characters above its limit a value may have and still be written out, so that its size can be told. */
+export const maxExcess = 64 * 1_024 * 1_024;
 /** How many values the fields of one error and of its causes may hold. */
-const maxFieldNodes = 2_000;
+const maxFieldValues = 2_000;
 /** How deep errors may lie in the fields of errors. */
 const maxErrorDepth = 8;
 
@@ -30,7 +33,8 @@ export class Survey {
   readonly #path: Step[] = [];
   /** The objects that the visit is in. */
   readonly #open = new Set<object>();
-  #nodes: number;
+  #values: number;
+  #characters: number;
   #holes = maxHoles;
   #errorDepth = 0;
   /** Where in the path the innermost error begins. */
@@ -40,15 +44,18 @@ export class Survey {
   /** `limit` is how many values it may visit: each takes a byte at least. `what` is how messages call the whole. */
   constructor(limit: number, what: string) {
     this.#limit = limit;
-    this.#nodes = limit;
+    this.#values = limit;
+    this.#characters = limit + maxExcess;
     this.#what = what;
   }
 
   /** Throws `PayloadError` when the value cannot be stored. */
   visit(value: unknown): void {
-    if (--this.#nodes < 0) this.#tooLarge();
+    if (--this.#values < 0) this.#tooLarge();
     switch (typeof value) {
       case "string":
+        this.#count(value.length);
+        break;
       case "boolean":
         break;
       case "number":
@@ -71,18 +78,18 @@ export class Survey {
 
   /** What is recorded of something thrown, with a note where a field cannot be; never throws. */
   takeApart(thrown: unknown): ErrorRecord {
-    const outer = { nodes: this.#nodes, depth: this.#path.length, open: [...this.#open], start: this.#errorStart };
+    const outer = { values: this.#values, depth: this.#path.length, open: [...this.#open], start: this.#errorStart };
     this.#errorDepth++;
     this.#errorStart = outer.depth;
-    this.#nodes = maxFieldNodes;
+    this.#values = maxFieldValues;
     const record = takeApart(thrown, (value, path) => {
-      const nodes = this.#nodes;
+      const values = this.#values;
       try {
         this.#path.push(...path);
         this.visit(value);
         return value;
       } catch {
-        this.#nodes = nodes;
+        this.#values = values;
         this.#open.clear();
         for (const object of outer.open) this.#open.add(object);
         return `[not recorded: ${this.#refusal}]`;
@@ -93,7 +100,7 @@ export class Survey {
     });
     this.#errorDepth--;
     this.#errorStart = outer.start;
-    this.#nodes = outer.nodes - (maxFieldNodes - this.#nodes);
+    this.#values = outer.values - (maxFieldValues - this.#values);
     return record;
   }
 
@@ -120,6 +127,11 @@ export class Survey {
       case "other":
         this.#refuseOther(value);
         break;
+      case "view":
+      case "ArrayBuffer":
+        this.rich = true;
+        this.#count((value as ArrayBufferView | ArrayBuffer).byteLength);
+        break;
       default:
         this.rich = true;
     }
@@ -131,7 +143,10 @@ export class Survey {
     const isEnumerable = (symbol: symbol) => Object.prototype.propertyIsEnumerable.call(value, symbol);
     const symbol = this.#guarded(() => Object.getOwnPropertySymbols(value).find(isEnumerable));
     if (symbol !== undefined) this.#refuse(`has a symbol as a key (${String(symbol)})`, "use a string");
-    for (const key of this.#guarded(() => Object.keys(value))) this.#visitAt(key, () => value[key]);
+    for (const key of this.#guarded(() => Object.keys(value))) {
+      this.#count(key.length);
+      this.#visitAt(key, () => value[key]);
+    }
   }
 
   #visitArray(value: readonly unknown[]): void {
@@ -169,8 +184,11 @@ export class Survey {
   #visitError(error: object): void {
     if (this.#errorDepth >= maxErrorDepth) this.#refuse(`lies in the fields of ${maxErrorDepth} errors`, "make it flatter");
     this.rich = true;
-    this.errors.set(error, this.takeApart(error));
-    if (this.#nodes < 0) this.#tooLarge();
+    const record = this.takeApart(error);
+    this.errors.set(error, record);
+    if (this.#values < 0) this.#tooLarge();
+    for (let at: ErrorRecord | undefined = record; at !== undefined; at = at.cause)
+      this.#count(at.message.length + (at.stack?.length ?? 0));
   }
 
   #visitAt(step: Step, read: () => unknown): void {
@@ -191,6 +209,11 @@ export class Survey {
     const name = this.#guarded(() => (value as { constructor?: { name?: unknown } }).constructor?.name);
     const instance = typeof name === "string" && name !== "" ? name : "a class";
     return this.#refuse(`is an instance of ${instance}`, "pass plain data, such as `{ ...value }`");
+  }
+
+  #count(characters: number): void {
+    this.#characters -= characters;
+    if (this.#characters < 0) this.#tooLarge();
   }
 
   #guarded<T>(read: () => T): T {
@@ -222,7 +245,7 @@ export class Survey {
 
 /** What is recorded of something thrown, with a note where a field cannot be; never throws. */
 export function errorRecord(thrown: unknown): ErrorRecord {
-  return new Survey(maxFieldNodes, "the error").takeApart(thrown);
+  return new Survey(maxFieldValues, "the error").takeApart(thrown);
 }
 
 const identifier = /^[A-Za-z_$][\w$]*$/;

@@ -13,16 +13,21 @@ import { encodePayload } from "../model/payload.ts";
 import type { ExecutionLimits } from "./limits.ts";
 import type { Divergence, Recorder } from "./recorder.ts";
 
+export interface DivergenceListener {
+  /** The code asked for something else than what is recorded; `site` is where, when that is known. */
+  diverged(divergence: Divergence, site: CallSite | undefined): void;
+}
+
 export class Commands {
   readonly limits: ExecutionLimits;
   readonly #recorder: Recorder;
-  readonly #diverged: (divergence: Divergence, site: CallSite | undefined) => void;
+  readonly #owner: DivergenceListener;
   #turnLength = 0;
 
-  constructor(limits: ExecutionLimits, recorder: Recorder, diverged: (divergence: Divergence, site: CallSite | undefined) => void) {
+  constructor(limits: ExecutionLimits, recorder: Recorder, owner: DivergenceListener) {
     this.limits = limits;
     this.#recorder = recorder;
-    this.#diverged = diverged;
+    this.#owner = owner;
   }
 
   get replaying(): boolean {
@@ -37,7 +42,7 @@ export class Commands {
   record<C extends Command>(command: C, site?: CallSite): C {
     const recorded = this.#recorder.command(command);
     const { divergence } = this.#recorder;
-    if (divergence !== undefined) this.#diverged(divergence, site);
+    if (divergence !== undefined) this.#owner.diverged(divergence, site);
     return recorded;
   }
 

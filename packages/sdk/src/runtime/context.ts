@@ -1,89 +1,85 @@
 /** The `ctx` that a workflow function sees. */
-import type { WorkflowContext } from "../define/workflow-context.ts";
-import type { Payload } from "../model/history.ts";
-import { encodePayload } from "../model/payload.ts";
-import type { LogLevel } from "./execution.ts";
+import type { Log } from "../define/log.ts";
+import type { Attributes, WorkflowContext } from "../define/workflow-context.ts";
+import type { Incoming } from "../model/history.ts";
+import { decodePayload } from "../model/payload.ts";
+import type { Logger } from "./log-line.ts";
+import { SeededRandom } from "./seeded-random.ts";
+import { Tracked } from "./tracked.ts";
 
-export type ContextSource = {
+/** What a context needs of the execution that it belongs to. */
+export interface ContextOwner extends Logger {
+  readonly run: string;
+  readonly tenant: string;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly historyLength: number;
+}
+
+type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
+
+export class Context implements WorkflowContext<object> {
   readonly id: string;
   readonly runId: string;
   readonly tenant: string;
   readonly correlationId: string;
-  readonly variables: object;
-  readonly attributes: object;
-  readonly memo: Readonly<Record<string, unknown>>;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly uuid: () => string;
-  readonly historyLength: () => number;
-  readonly log: (level: LogLevel, message: string, data?: object) => void;
-};
+  readonly trackedVariables: Tracked;
+  readonly trackedAttributes: Tracked;
+  readonly #owner: ContextOwner;
+  readonly #start: StartFact;
+  #random: SeededRandom | undefined;
+  #log: Log | undefined;
+  #memo: Readonly<Record<string, unknown>> | undefined;
 
-/** A mutable object of the workflow whose changes are persisted with the turn that made them. Costs nothing until it is touched. */
-export class Tracked {
-  readonly #value: object;
-  readonly #what: string;
-  #touched = false;
-  #text: Payload | undefined;
-  #recorded: Payload | undefined;
-
-  constructor(value: object, what: string) {
-    this.#value = value;
-    this.#what = what;
+  constructor(owner: ContextOwner, start: StartFact, variables: object) {
+    this.#owner = owner;
+    this.#start = start;
+    this.id = start.id;
+    this.runId = owner.run;
+    this.tenant = owner.tenant;
+    this.correlationId = start.correlationId ?? start.id;
+    this.trackedVariables = new Tracked(variables, "ctx.variables");
+    this.trackedAttributes = new Tracked(
+      start.attributes === undefined ? {} : (decodePayload(start.attributes) as object),
+      "ctx.attributes",
+    );
   }
 
-  get value(): object {
-    if (!this.#touched) {
-      this.#touched = true;
-      this.#recorded = encodePayload(this.#value, { what: this.#what });
-    }
-    return this.#value;
+  // Arrow functions, so that `const { now, random } = ctx` works.
+  readonly now = (): Date => new Date(this.#owner.now);
+  readonly random = (): number => this.#numbers.fraction();
+  readonly uuid = (): string => this.#numbers.uuid();
+
+  get #numbers(): SeededRandom {
+    this.#random ??= new SeededRandom(this.#start.seed);
+    return this.#random;
   }
 
-  /** Encodes the present value; throws `PayloadError` when it cannot be stored. */
-  check(limit: number): void {
-    if (this.#touched) this.#text = encodePayload(this.#value, { limit, what: this.#what });
+  get log(): Log {
+    const owner = this.#owner;
+    this.#log ??= {
+      debug: (message, data) => owner.log("debug", message, data),
+      info: (message, data) => owner.log("info", message, data),
+      warn: (message, data) => owner.log("warn", message, data),
+      error: (message, data) => owner.log("error", message, data),
+    };
+    return this.#log;
   }
 
-  /** The value when it differs from what history holds. */
-  takeChange(): Payload | undefined {
-    if (this.#text === undefined || this.#text === this.#recorded) return undefined;
-    this.#recorded = this.#text;
-    return this.#text;
+  get variables(): object {
+    return this.trackedVariables.value;
   }
-}
 
-export function createContext(source: ContextSource): {
-  context: WorkflowContext;
-  variables: Tracked;
-  attributes: Tracked;
-} {
-  const variables = new Tracked(source.variables, "ctx.variables");
-  const attributes = new Tracked(source.attributes, "ctx.attributes");
-  const context = {
-    id: source.id,
-    runId: source.runId,
-    tenant: source.tenant,
-    correlationId: source.correlationId,
-    memo: source.memo,
-    now: () => new Date(source.now()),
-    random: source.random,
-    uuid: source.uuid,
-    log: {
-      debug: (message: string, data?: object) => source.log("debug", message, data),
-      info: (message: string, data?: object) => source.log("info", message, data),
-      warn: (message: string, data?: object) => source.log("warn", message, data),
-      error: (message: string, data?: object) => source.log("error", message, data),
-    },
-    get variables() {
-      return variables.value;
-    },
-    get attributes() {
-      return attributes.value;
-    },
-    get historyLength() {
-      return source.historyLength();
-    },
-  };
-  return { context: context as WorkflowContext, variables, attributes };
+  get attributes(): Attributes {
+    return this.trackedAttributes.value as Attributes;
+  }
+
+  get memo(): Readonly<Record<string, unknown>> {
+    this.#memo ??= this.#start.memo === undefined ? {} : (decodePayload(this.#start.memo) as Record<string, unknown>);
+    return this.#memo;
+  }
+
+  get historyLength(): number {
+    return this.#owner.historyLength;
+  }
 }

@@ -11,20 +11,20 @@ import type { EffectId } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import type { Commands } from "./commands.ts";
 import { type BufferedEvent, EventBuffer } from "./event-buffer.ts";
-import type { LogLevel } from "./execution.ts";
 import type { Leaves } from "./leaf.ts";
+import type { Logger } from "./log-line.ts";
 import { fulfilled, type Outcome, rejected } from "./operation.ts";
 
 export class EventWaits {
   readonly #commands: Commands;
   readonly #leaves: Leaves;
-  readonly #log: (level: LogLevel, message: string, data?: object) => void;
+  readonly #owner: Logger;
   readonly #buffer = new EventBuffer();
 
-  constructor(commands: Commands, leaves: Leaves, log: (level: LogLevel, message: string, data?: object) => void) {
+  constructor(commands: Commands, leaves: Leaves, owner: Logger) {
     this.#commands = commands;
     this.#leaves = leaves;
-    this.#log = log;
+    this.#owner = owner;
   }
 
   /** An event arrived: the first wait that wants it gets it, else it is kept. */
@@ -55,7 +55,7 @@ export class EventWaits {
     try {
       value = parse(wait.event.schema, decodePayload(event.payload), `payload of event "${event.name}"`);
     } catch (error) {
-      this.#log("warn", `event "${event.name}" does not fit what the workflow awaits and stays in the buffer`, {
+      this.#owner.log("warn", `event "${event.name}" does not fit what the workflow awaits and stays in the buffer`, {
         event: event.name,
         error,
       });

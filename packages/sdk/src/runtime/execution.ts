@@ -10,7 +10,6 @@
  */
 
 import { parse } from "../define/schema.ts";
-import type { WorkflowContext } from "../define/workflow-context.ts";
 import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import type { CallSite } from "../effects/effect.ts";
 import {
@@ -26,23 +25,16 @@ import { errorOf, type Failure, failureOf } from "../model/failure.ts";
 import type { Command, EffectId, HistoryFact, Incoming, Payload, Turn } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import { lineOf } from "./call-site.ts";
-import { Commands } from "./commands.ts";
-import { createContext, type Tracked } from "./context.ts";
+import { Commands, type DivergenceListener } from "./commands.ts";
+import { Context } from "./context.ts";
 import { EventWaits } from "./event-waits.ts";
 import { Fiber } from "./fiber.ts";
-import { Interpreter } from "./interpreter.ts";
+import { Interpreter, type Surroundings } from "./interpreter.ts";
 import { type Leaf, Leaves } from "./leaf.ts";
 import { defaultLimits, type ExecutionLimits } from "./limits.ts";
-import { fulfilled, type Outcome, rejected } from "./operation.ts";
+import type { Logger, LogLevel, LogLine } from "./log-line.ts";
+import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./operation.ts";
 import { type Divergence, divergenceError, Recorder } from "./recorder.ts";
-import { SeededRandom } from "./seeded-random.ts";
-
-export type LogLevel = "debug" | "info" | "warn" | "error";
-export type LogLine = {
-  readonly level: LogLevel;
-  readonly message: string;
-  readonly data?: object | undefined;
-};
 
 export type ExecutionOptions = {
   readonly definition: WorkflowDefinition;
@@ -62,7 +54,7 @@ export type Closing = Extract<
   }
 >;
 
-export class Execution {
+export class Execution implements Surroundings, Logger, DivergenceListener {
   readonly definition: WorkflowDefinition;
   readonly tenant: string;
   readonly run: string;
@@ -70,6 +62,7 @@ export class Execution {
   readonly leaves: Leaves;
   /** Called when the execution becomes idle after `deliver` or `replayNext` left it busy. */
   onIdle: () => void = () => {};
+  readonly #newRunId: () => string;
   readonly #recorder = new Recorder();
   readonly #commands: Commands;
   readonly #events: EventWaits;
@@ -78,8 +71,7 @@ export class Execution {
   #stepping: Fiber | undefined;
   #draining = false;
   #root: Fiber | undefined;
-  #variables: Tracked | undefined;
-  #attributes: Tracked | undefined;
+  #context: Context | undefined;
   #now = 0;
   #closed: Closing | undefined;
   #cancelling = false;
@@ -90,18 +82,11 @@ export class Execution {
     this.definition = options.definition;
     this.tenant = options.tenant;
     this.run = options.run;
-    const diverged = (divergence: Divergence, site: CallSite | undefined) => this.#diverge(divergence, site ?? this.#stepping?.lastSite);
-    this.#commands = new Commands(options.limits ?? defaultLimits, this.#recorder, diverged);
-    this.leaves = new Leaves((leaf) => this.#commands.record({ type: "EffectCancelled", effect: leaf.id }));
-    this.#events = new EventWaits(this.#commands, this.leaves, (level, message, data) => this.log(level, message, data));
-    const surroundings = {
-      now: () => this.#now,
-      newRunId: options.newRunId,
-      broken: () => this.#broken !== undefined,
-      newFiber: (path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: (outcome: Outcome) => void) =>
-        new Fiber(this, path, generator, done),
-    };
-    this.interpreter = new Interpreter(this, surroundings, this.#commands, this.leaves, this.#events);
+    this.#newRunId = options.newRunId;
+    this.#commands = new Commands(options.limits ?? defaultLimits, this.#recorder, this);
+    this.leaves = new Leaves(this.#commands);
+    this.#events = new EventWaits(this.#commands, this.leaves, this);
+    this.interpreter = new Interpreter(this, this.#commands, this.leaves, this.#events);
   }
 
   /** Whether fibers are still being stepped; `onIdle` follows. */
@@ -172,7 +157,7 @@ export class Execution {
     if (this.#broken !== undefined) return false;
     const fact = this.#recorder.nextIncoming();
     if (this.#recorder.divergence !== undefined) {
-      this.#diverge(this.#recorder.divergence, undefined);
+      this.diverged(this.#recorder.divergence, undefined);
       return false;
     }
     if (fact === undefined) return false;
@@ -183,8 +168,8 @@ export class Execution {
 
   endReplay(): void {
     this.#recorder.endReplay();
-    this.#variables?.takeChange();
-    this.#attributes?.takeChange();
+    this.#context?.trackedVariables.takeChange();
+    this.#context?.trackedAttributes.takeChange();
   }
 
   /** The microtasks have drained and a step has not ended: its generator awaits something that is no effect. */
@@ -232,6 +217,25 @@ export class Execution {
     if (!this.busy) this.onIdle();
   }
 
+  /** Time of the present turn, milliseconds since the epoch. */
+  get now(): number {
+    return this.#now;
+  }
+
+  newRunId(): string {
+    return this.#newRunId();
+  }
+
+  newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done): Operation {
+    return new Fiber(this, path, generator, done);
+  }
+
+  diverged(divergence: Divergence, site: CallSite | undefined): void {
+    const at = site ?? this.#stepping?.lastSite;
+    if (this.#broken === undefined)
+      this.#break(divergenceError(divergence, this.definition.name, at === undefined ? undefined : lineOf(at)));
+  }
+
   log(level: LogLevel, message: string, data?: object): void {
     if (!this.#recorder.replaying) this.#logs.push({ level, message, data });
   }
@@ -276,11 +280,6 @@ export class Execution {
     this.#broken ??= error;
     this.#clearReady();
     this.#stepping = undefined;
-  }
-
-  #diverge(divergence: Divergence, site: CallSite | undefined): void {
-    if (this.#broken === undefined)
-      this.#break(divergenceError(divergence, this.definition.name, site === undefined ? undefined : lineOf(site)));
   }
 
   // ── incoming facts ─────────────────────────────────────────────────────────────────────────────────────
@@ -347,7 +346,8 @@ export class Execution {
     }
     let generator: unknown;
     try {
-      generator = run(decodePayload(fact.input) as never, this.#context(fact) as never);
+      this.#context = new Context(this, fact, this.definition.variables?.() ?? {});
+      generator = run(decodePayload(fact.input), this.#context);
     } catch (error) {
       this.#close(rejected(error));
       return;
@@ -364,27 +364,6 @@ export class Execution {
       return;
     }
     this.#root = new Fiber(this, "", generator, (outcome) => this.#close(outcome));
-  }
-
-  #context(fact: StartFact): WorkflowContext {
-    const random = new SeededRandom(fact.seed);
-    const { context, variables, attributes } = createContext({
-      id: fact.id,
-      runId: this.run,
-      tenant: this.tenant,
-      correlationId: fact.correlationId ?? fact.id,
-      variables: this.definition.variables?.() ?? {},
-      attributes: fact.attributes === undefined ? {} : (decodePayload(fact.attributes) as Record<string, unknown>),
-      memo: fact.memo === undefined ? {} : (decodePayload(fact.memo) as Record<string, unknown>),
-      now: () => this.#now,
-      random: () => random.fraction(),
-      uuid: () => random.uuid(),
-      historyLength: () => this.historyLength,
-      log: (level, message, data) => this.log(level, message, data),
-    });
-    this.#variables = variables;
-    this.#attributes = attributes;
-    return context;
   }
 
   #decoded(payload: Payload): Outcome {
@@ -495,8 +474,8 @@ export class Execution {
   #checkTracked(): void {
     if (this.#closed !== undefined) return;
     try {
-      this.#variables?.check(this.#commands.limits.payload);
-      this.#attributes?.check(this.#commands.limits.payload);
+      this.#context?.trackedVariables.check(this.#commands.limits.payload);
+      this.#context?.trackedAttributes.check(this.#commands.limits.payload);
     } catch (error) {
       this.#abandonAll();
       this.#closeWith({ type: "InstanceFailed", failure: failureOf(error) });
@@ -504,9 +483,9 @@ export class Execution {
   }
 
   #recordTracked(): void {
-    const variables = this.#variables?.takeChange();
+    const variables = this.#context?.trackedVariables.takeChange();
     if (variables !== undefined) this.#commands.record({ type: "VariablesChanged", variables });
-    const attributes = this.#attributes?.takeChange();
+    const attributes = this.#context?.trackedAttributes.takeChange();
     if (attributes !== undefined) this.#commands.record({ type: "AttributesChanged", attributes });
   }
 }

@@ -23,27 +23,26 @@ import { TaskState } from "./task.ts";
 
 type Kind<K extends AnyEffect["kind"]> = Extract<AnyEffect, { kind: K }>;
 
-/** What the interpreter needs of the execution around it. */
+/** What the interpreter needs of the execution around it; tasks remember it as the run that they belong to. */
 export interface Surroundings {
-  now(): number;
+  /** Time of the present turn, milliseconds since the epoch. */
+  readonly now: number;
   /** A fresh run id for a child. */
   newRunId(): string;
-  broken(): boolean;
+  /** Set when the execution can go no further. */
+  readonly broken: Error | undefined;
   newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done): Operation;
 }
 
 export class Interpreter {
-  readonly #owner: object;
   readonly #surroundings: Surroundings;
   readonly #commands: Commands;
   readonly #leaves: Leaves;
   readonly #events: EventWaits;
-  readonly #tasks = new Map<EffectId, TaskState>();
-  readonly #usedIds = new Set<string>();
+  #tasks: Map<EffectId, TaskState> | undefined;
+  #usedIds: Set<string> | undefined;
 
-  /** `owner` is what tasks remember as the run they belong to. */
-  constructor(owner: object, surroundings: Surroundings, commands: Commands, leaves: Leaves, events: EventWaits) {
-    this.#owner = owner;
+  constructor(surroundings: Surroundings, commands: Commands, leaves: Leaves, events: EventWaits) {
     this.#surroundings = surroundings;
     this.#commands = commands;
     this.#leaves = leaves;
@@ -118,7 +117,7 @@ export class Interpreter {
 
   /** A timer of the runtime's own; `fired` is not called when it is abandoned. */
   timer(id: EffectId, purpose: TimerPurpose, delay: number, fired: () => void): Operation {
-    return this.timerAt(id, purpose, this.#surroundings.now() + delay, undefined, fired);
+    return this.timerAt(id, purpose, this.#surroundings.now + delay, undefined, fired);
   }
 
   #activity(effect: Kind<"activity">, given: EffectId | undefined, fiber: Fiber, done: Done): Operation {
@@ -145,14 +144,15 @@ export class Interpreter {
   /** Effect ids that users choose live apart from positional ones, and each is used once in a run. */
   #customId(id: string | undefined): EffectId | undefined {
     if (id === undefined) return undefined;
-    if (this.#usedIds.has(id))
+    if (this.#usedIds?.has(id) === true)
       throw new AuthoringError(`The effect id "${id}" is used twice in one run. Leave \`id\` out, or make it unique.`, "INVALID_OPTION");
+    this.#usedIds ??= new Set();
     this.#usedIds.add(id);
     return `@${id}`;
   }
 
   #sleep(effect: Kind<"sleep">, id: EffectId, done: Done): Operation {
-    return this.timerAt(id, "sleep", effect.until ?? this.#surroundings.now() + (effect.delay ?? 0), effect.site, done);
+    return this.timerAt(id, "sleep", effect.until ?? this.#surroundings.now + (effect.delay ?? 0), effect.site, done);
   }
 
   timerAt(id: EffectId, purpose: TimerPurpose, due: number, site: CallSite | undefined, done: Done): Operation {
@@ -216,7 +216,7 @@ export class Interpreter {
     try {
       const value = this.#commands.replaying ? "" : this.#commands.encode(effect.fn(), "value of a side effect");
       const command = this.#commands.record({ type: "SideEffectRecorded", effect: id, value }, effect.site);
-      if (!this.#surroundings.broken()) done(fulfilled(decodePayload(command.value)));
+      if (this.#surroundings.broken === undefined) done(fulfilled(decodePayload(command.value)));
     } catch (error) {
       done(rejected(error));
     }
@@ -294,6 +294,7 @@ export class Interpreter {
 
   #spawn(effect: Kind<"spawn">, id: EffectId, fiber: Fiber, done: Done): Operation {
     const task = new TaskState(id);
+    this.#tasks ??= new Map();
     this.#tasks.set(id, task);
     fiber.own(task);
     task.operation = this.startBranch(
@@ -302,12 +303,12 @@ export class Interpreter {
       fiber,
       (outcome) => task.settle(outcome),
     );
-    done(fulfilled(new Task(id, this.#owner)));
+    done(fulfilled(new Task(id, this.#surroundings)));
     return closedOperation;
   }
 
   #taskOf(handle: Task<unknown>): TaskState {
-    const task = handle.owner === this.#owner ? this.#tasks.get(handle.id) : undefined;
+    const task = handle.owner === this.#surroundings ? this.#tasks?.get(handle.id) : undefined;
     if (task === undefined)
       throw new AuthoringError(
         `Task ${handle.id} belongs to another instance. A task can be joined and cancelled only by the run that spawned it; use an event or a child to wait for other instances.`,

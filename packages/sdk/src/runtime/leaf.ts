@@ -5,6 +5,7 @@ import type { ChildEffect } from "../effects/child.ts";
 import type { CallSite } from "../effects/effect.ts";
 import type { CancelledError } from "../model/errors.ts";
 import type { EffectId, TimerPurpose } from "../model/history.ts";
+import type { Commands } from "./commands.ts";
 import type { Done, Operation, Outcome } from "./operation.ts";
 import { rejected } from "./operation.ts";
 
@@ -21,10 +22,10 @@ export type LeafWork =
 /** The open leaves of one run, by effect id, in the order of their creation. */
 export class Leaves {
   readonly #open = new Map<EffectId, Leaf>();
-  readonly #onCancelled: (leaf: Leaf) => void;
+  readonly #commands: Commands;
 
-  constructor(onCancelled: (leaf: Leaf) => void) {
-    this.#onCancelled = onCancelled;
+  constructor(commands: Commands) {
+    this.#commands = commands;
   }
 
   get size(): number {
@@ -51,7 +52,7 @@ export class Leaves {
   }
 
   cancelled(leaf: Leaf): void {
-    this.#onCancelled(leaf);
+    this.#commands.record({ type: "EffectCancelled", effect: leaf.id });
   }
 }
 

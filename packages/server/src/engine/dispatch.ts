@@ -16,6 +16,7 @@ import {
   failureOf,
   type Incoming,
   isNonRetryable,
+  type Log,
   milliseconds,
   type OpenActivity,
   parse,
@@ -179,6 +180,28 @@ export class Dispatch {
 
 const attemptKey = (run: string, effect: EffectId) => `${run}/${effect}`;
 
+class AttemptContext implements ActivityContext {
+  readonly idempotencyKey: string;
+  readonly attempt: number;
+  readonly instanceId: string;
+  readonly #running: RunningAttempt;
+
+  constructor(running: RunningAttempt, idempotencyKey: string, attempt: number, instanceId: string) {
+    this.#running = running;
+    this.idempotencyKey = idempotencyKey;
+    this.attempt = attempt;
+    this.instanceId = instanceId;
+  }
+
+  get signal(): AbortSignal {
+    return this.#running.signal;
+  }
+
+  get log(): Log {
+    return this.#running.log;
+  }
+}
+
 class RunningAttempt {
   readonly #attempt: Attempt;
   readonly #options: DispatchOptions;
@@ -216,36 +239,28 @@ class RunningAttempt {
     this.#controller?.abort(reason);
   }
 
-  /** The signal is made when it is first asked for: most activities never do. */
-  #context(): ActivityContext {
-    const { run, effect, instanceId, activity, workflow } = this.#attempt;
-    const about = {
-      workflow,
-      instance: instanceId,
-      run,
-      activity: activity.name,
-      attempt: activity.attempt,
-    };
+  /** Made when it is first asked for: most activities never do. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#stopReason !== undefined && !this.#controller.signal.aborted) this.#controller.abort(this.#stopReason);
+    return this.#controller.signal;
+  }
+
+  get log(): Log {
+    const { run, instanceId, activity, workflow } = this.#attempt;
+    const about = { workflow, instance: instanceId, run, activity: activity.name, attempt: activity.attempt };
     const { log } = this.#options;
-    const signal = () => {
-      this.#controller ??= new AbortController();
-      if (this.#stopReason !== undefined && !this.#controller.signal.aborted) this.#controller.abort(this.#stopReason);
-      return this.#controller.signal;
-    };
     return {
-      idempotencyKey: attemptKey(run, effect),
-      get signal() {
-        return signal();
-      },
-      attempt: activity.attempt,
-      instanceId,
-      log: {
-        debug: (message, data) => log.debug(message, { ...about, ...data }),
-        info: (message, data) => log.info(message, { ...about, ...data }),
-        warn: (message, data) => log.warn(message, { ...about, ...data }),
-        error: (message, data) => log.error(message, { ...about, ...data }),
-      },
+      debug: (message, data) => log.debug(message, { ...about, ...data }),
+      info: (message, data) => log.info(message, { ...about, ...data }),
+      warn: (message, data) => log.warn(message, { ...about, ...data }),
+      error: (message, data) => log.error(message, { ...about, ...data }),
     };
+  }
+
+  #context(): ActivityContext {
+    const { run, effect, instanceId, activity } = this.#attempt;
+    return new AttemptContext(this, attemptKey(run, effect), activity.attempt, instanceId);
   }
 
   #armTimeout(): void {

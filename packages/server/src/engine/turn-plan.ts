@@ -4,7 +4,7 @@
  * 1. Built fact by fact, each before it is folded into the run's state, so that what a fact closes can still be looked up.
  * 2. What a turn both starts and closes leaves no trace outside.
  */
-import type { EffectId, HistoryFact, Incoming, InstanceState, OpenChild } from "@wovyr/sdk/internal";
+import type { Closing, EffectId, HistoryFact, Incoming, InstanceState, OpenChild } from "@wovyr/sdk/internal";
 
 type ChildStarted = Extract<HistoryFact, { type: "ChildStarted" }>;
 
@@ -23,28 +23,49 @@ const retrySuffix = "!retry";
 export const retriedEffect = (timer: EffectId): EffectId | undefined =>
   timer.endsWith(retrySuffix) ? timer.slice(0, -retrySuffix.length) : undefined;
 
+const noEntries: ReadonlyMap<never, never> = new Map<never, never>();
+const nothing: readonly never[] = [];
+
 export class TurnPlan {
-  /** Attempts to start, by effect. */
-  readonly attempts = new Map<EffectId, number>();
-  /** Activities to ask to stop. */
-  readonly stopped: EffectId[] = [];
-  readonly timers = new Map<EffectId, number>();
-  readonly timersDone = new Set<EffectId>();
-  readonly children = new Map<EffectId, ChildStarted>();
-  readonly sends: Send[] = [];
-  closing:
-    | Extract<
-        HistoryFact,
-        {
-          type: "InstanceCompleted" | "InstanceFailed" | "InstanceCancelled" | "InstanceTerminated";
-        }
-      >
-    | undefined;
+  #attempts: Map<EffectId, number> | undefined;
+  #stopped: EffectId[] | undefined;
+  #timers: Map<EffectId, number> | undefined;
+  #timersDone: Set<EffectId> | undefined;
+  #children: Map<EffectId, ChildStarted> | undefined;
+  #sends: Send[] | undefined;
+  closing: Closing | undefined;
   attributesChanged = false;
   readonly #run: string;
 
   constructor(run: string) {
     this.#run = run;
+  }
+
+  /** Attempts to start, by effect. */
+  get attempts(): ReadonlyMap<EffectId, number> {
+    return this.#attempts ?? noEntries;
+  }
+
+  /** Activities to ask to stop. */
+  get stopped(): readonly EffectId[] {
+    return this.#stopped ?? nothing;
+  }
+
+  /** When new timers are due. */
+  get timers(): ReadonlyMap<EffectId, number> {
+    return this.#timers ?? noEntries;
+  }
+
+  get timersDone(): Iterable<EffectId> {
+    return this.#timersDone ?? nothing;
+  }
+
+  get children(): ReadonlyMap<EffectId, ChildStarted> {
+    return this.#children ?? noEntries;
+  }
+
+  get sends(): readonly Send[] {
+    return this.#sends ?? nothing;
   }
 
   /** `state` is the run's before the fact. */
@@ -54,27 +75,28 @@ export class TurnPlan {
         this.attributesChanged = fact.attributes !== undefined;
         return;
       case "ActivityScheduled":
-        this.attempts.set(fact.effect, 1);
+        this.#attempt(fact.effect, 1);
         return;
       case "AttemptStarted":
-        this.attempts.set(fact.effect, fact.attempt);
+        this.#attempt(fact.effect, fact.attempt);
         if (state.activities.get(fact.effect)?.state === "Retrying") this.#endTimer(retryTimer(fact.effect));
         return;
       case "AttemptLost":
-        if (fact.cause === "crash") this.attempts.set(fact.effect, fact.attempt);
-        else this.attempts.delete(fact.effect);
+        if (fact.cause === "crash") this.#attempt(fact.effect, fact.attempt);
+        else this.#attempts?.delete(fact.effect);
         return;
       case "ActivityFailed":
-        if (fact.retryAt !== undefined) this.timers.set(retryTimer(fact.effect), fact.retryAt);
+        if (fact.retryAt !== undefined) this.#startTimer(retryTimer(fact.effect), fact.retryAt);
         return;
       case "TimerStarted":
-        this.timers.set(fact.effect, fact.due);
+        this.#startTimer(fact.effect, fact.due);
         return;
       case "TimerFired":
         this.#endTimer(fact.effect);
         return;
       case "ChildStarted":
-        this.children.set(fact.effect, fact);
+        this.#children ??= new Map();
+        this.#children.set(fact.effect, fact);
         return;
       case "EffectCancelled":
         this.#cancelled(fact.effect, state);
@@ -83,10 +105,10 @@ export class TurnPlan {
         this.attributesChanged = true;
         return;
       case "Parked":
-        for (const effect of openTimers(state).keys()) this.timersDone.add(effect);
+        for (const effect of openTimers(state).keys()) this.#timerDone(effect);
         return;
       case "Resumed":
-        for (const [effect, due] of openTimers(state)) this.timers.set(effect, due);
+        for (const [effect, due] of openTimers(state)) this.#startTimer(effect, due);
         return;
       case "InstanceCompleted":
       case "InstanceFailed":
@@ -111,33 +133,58 @@ export class TurnPlan {
     }
   }
 
+  #stop(effect: EffectId): void {
+    this.#stopped ??= [];
+    this.#stopped.push(effect);
+  }
+
+  #send(send: Send): void {
+    this.#sends ??= [];
+    this.#sends.push(send);
+  }
+
+  #attempt(effect: EffectId, attempt: number): void {
+    this.#attempts ??= new Map();
+    this.#attempts.set(effect, attempt);
+  }
+
+  #startTimer(effect: EffectId, due: number): void {
+    this.#timers ??= new Map();
+    this.#timers.set(effect, due);
+  }
+
+  #timerDone(effect: EffectId): void {
+    this.#timersDone ??= new Set();
+    this.#timersDone.add(effect);
+  }
+
   #endTimer(effect: EffectId): void {
-    if (!this.timers.delete(effect)) this.timersDone.add(effect);
+    if (this.#timers?.delete(effect) !== true) this.#timerDone(effect);
   }
 
   #cancelled(effect: EffectId, state: InstanceState): void {
     const activity = state.activities.get(effect);
     if (activity !== undefined) {
       if (activity.state === "Retrying") this.#endTimer(retryTimer(effect));
-      else if (!this.attempts.delete(effect)) this.stopped.push(effect);
+      else if (this.#attempts?.delete(effect) !== true) this.#stop(effect);
     }
     if (state.timers.has(effect)) this.#endTimer(effect);
     const child = state.children.get(effect);
-    if (child !== undefined && !this.children.delete(effect)) this.#closeChild(effect, child);
+    if (child !== undefined && this.#children?.delete(effect) !== true) this.#closeChild(effect, child);
   }
 
   #closeChild(effect: EffectId, child: OpenChild): void {
     const message = `${this.#run}:${effect}:close`;
     const reason = "its parent no longer waits for it";
     if (child.onParentClose === "cancel")
-      this.sends.push({
+      this.#send({
         run: child.run,
         id: child.id,
         message,
         fact: { type: "CancelRequested", message, mode: "graceful", reason },
       });
     if (child.onParentClose === "terminate")
-      this.sends.push({
+      this.#send({
         run: child.run,
         id: child.id,
         message,

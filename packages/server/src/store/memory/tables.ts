@@ -6,12 +6,15 @@
  * 2. A turn is judged before any of it is written.
  */
 import type { Flush, FlushOutcome, InboxMessage, InstanceKey, NewInstance, TurnWrite } from "../../engine/ports/store.ts";
+import { flushParts, isClosing } from "../flush-parts.ts";
 import { turnProblem } from "../storable.ts";
 import { InboxLog } from "./inbox-log.ts";
 import type { RunRecord } from "./run-record.ts";
 import { ShardTable } from "./shard-table.ts";
 import { Tenant } from "./tenant.ts";
 import { TimerQueue } from "./timer-queue.ts";
+
+type Outcome = { readonly done: Set<string>; readonly rejectedChildren: Set<string>; readonly failed: Map<string, Error> };
 
 export class Tables {
   readonly shards = new ShardTable();
@@ -51,9 +54,14 @@ export class Tables {
     return (which === "busy" ? this.#busy : this.#parked).get(shard) ?? [];
   }
 
-  commit(flush: Flush): FlushOutcome {
+  commit({ fence, turns }: Flush): FlushOutcome {
+    const outcome = { done: new Set<string>(), rejectedChildren: new Set<string>(), failed: new Map<string, Error>() };
+    for (const part of flushParts(turns)) this.#commitPart({ fence, turns: part }, outcome);
+    return outcome;
+  }
+
+  #commitPart(flush: Flush, { done: doneRuns, rejectedChildren, failed }: Outcome): void {
     const owned = this.shards.fence(flush.fence);
-    const failed = new Map<string, Error>();
     const sound = flush.turns.filter((turn) => {
       const problem = turnProblem(turn);
       if (problem !== undefined) failed.set(turn.run, problem);
@@ -74,16 +82,11 @@ export class Tables {
     }
     const applied = flush.turns.filter((turn) => done.has(turn));
     for (const turn of applied) this.#record(done.get(turn) as RunRecord, turn);
-    const rejectedChildren = new Set<string>();
     for (const turn of applied) this.#createChildren(turn, rejectedChildren);
     for (const turn of applied) for (const send of turn.sends) if (this.#isOpen(send)) this.deliver(send);
     for (const turn of applied) for (const message of turn.consumed) this.remove({ tenant: turn.tenant, run: turn.run, message });
     for (const turn of applied) if ((done.get(turn) as RunRecord).closedAt !== undefined) this.#clear(turn);
-    return {
-      done: new Set(applied.map((turn) => turn.run)),
-      rejectedChildren,
-      failed,
-    };
+    for (const turn of applied) doneRuns.add(turn.run);
   }
 
   /** Adds a message unless its run has it already. */
@@ -146,7 +149,7 @@ export class Tables {
 
   /** What guards the next turn changes at once, so that the rest of the flush sees it. */
   #advance(record: RunRecord, turn: TurnWrite): void {
-    const open = turn.status === "open" || turn.status === "parked";
+    const open = !isClosing(turn);
     record.tail = turn.tail + turn.count;
     record.nonce = turn.nonce;
     record.status = turn.status;

@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { WovyrError } from "@wovyr/sdk";
 import type { Flush, FlushOutcome, TurnWrite } from "../../engine/ports/store.ts";
+import { flushParts } from "../flush-parts.ts";
 import { turnProblem } from "../storable.ts";
 import type { SqlDriver } from "./driver.ts";
 import { classify, unavailable } from "./failure-class.ts";
@@ -30,7 +31,7 @@ export async function commit(driver: SqlDriver, flush: Flush): Promise<FlushOutc
     rejectedChildren: new Set(),
     failed: new Map(),
   };
-  await commitPart(driver, flush, outcome);
+  for (const turns of flushParts(flush.turns)) await commitPart(driver, { fence: flush.fence, turns }, outcome);
   return outcome;
 }
 

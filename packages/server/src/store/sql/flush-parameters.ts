@@ -6,6 +6,8 @@
  */
 import { createHash } from "node:crypto";
 import type { Flush, InboxMessage, NewInstance, TurnWrite } from "../../engine/ports/store.ts";
+import { isClosing } from "../flush-parts.ts";
+import { isStorable, UnstorableTextError } from "../storable.ts";
 import { encodeAttributes } from "./attribute-text.ts";
 import type { SqlValue } from "./driver.ts";
 import { arrayLiteral, TextList } from "./text-list.ts";
@@ -20,6 +22,7 @@ export type FlushParameters = {
 
 /** What stands for a start key in the database. */
 export function startSlot(workflow: string, key: string): string {
+  if (!isStorable(key)) throw new UnstorableTextError("startKey.key");
   return createHash("sha256").update(`${workflow}\u001f${key}`).digest("base64url");
 }
 
@@ -27,18 +30,20 @@ export function flushParameters(flush: Flush): FlushParameters {
   const epochs = new Map(flush.fence.map(({ shard, epoch }) => [shard, epoch]));
   const admitted = flush.turns.filter((turn) => epochs.has(turn.shard) && (turn.create === undefined || turn.tail === 0));
   const first = admitted.filter((turn) => turn.create !== undefined);
-  const order = first.length === admitted.length ? admitted : [...first, ...admitted.filter((turn) => turn.create === undefined)];
-  const parts = new PartColumns();
+  const order = [...first, ...admitted.filter((turn) => turn.create === undefined)];
   const turns = new TurnColumns();
   const creates = new InstanceColumns();
   const fence = new Set<number>();
-  for (const [at, turn] of order.entries()) {
+  for (const turn of order) {
     fence.add(turn.shard);
     turns.add(turn);
     if (turn.create !== undefined) creates.add(turn.create);
-    parts.add(turn, at + 1);
   }
-  for (const [at, turn] of order.entries()) parts.addSends(turn, at + 1);
+  // Parts keep the order of the flush: earlier turns come first to a contested id, and their messages first to an inbox.
+  const places = placesOf(admitted, first.length);
+  const parts = new PartColumns();
+  for (const [at, turn] of admitted.entries()) parts.add(turn, places[at] as number);
+  for (const [at, turn] of admitted.entries()) parts.addSends(turn, places[at] as number);
   const shards = [...fence].sort((a, b) => a - b);
   return {
     order,
@@ -53,6 +58,20 @@ export function flushParameters(flush: Flush): FlushParameters {
       ...parts.values(),
     ],
   };
+}
+
+/** Where each turn stands, from 1 on, when first turns come first. */
+function placesOf(turns: readonly TurnWrite[], firsts: number): readonly number[] {
+  let created = 0;
+  let updated = firsts;
+  return turns.map((turn) => {
+    if (turn.create === undefined) {
+      updated += 1;
+      return updated;
+    }
+    created += 1;
+    return created;
+  });
 }
 
 /** `turn_tenants` … `turn_events`. */
@@ -79,7 +98,7 @@ class TurnColumns {
     this.#nodes.add(turn.node);
     this.#nonces.add(turn.nonce);
     this.#statuses.add(turn.status);
-    this.#busy.push(turn.busy && isOpen(turn));
+    this.#busy.push(turn.busy && !isClosing(turn));
     this.#events.add(turn.events);
   }
 
@@ -165,7 +184,7 @@ class PartColumns {
   readonly #consumedIds = new TextList();
 
   add(turn: TurnWrite, place: number): void {
-    if (!isOpen(turn)) this.#closings.push(place);
+    if (isClosing(turn)) this.#closings.push(place);
     else this.#addTimers(turn, place);
     if (turn.attributes !== undefined) {
       this.#attributeTurns.push(place);
@@ -246,8 +265,4 @@ class PartColumns {
     this.#messageIds.add(message.message);
     this.#messageFacts.add(message.fact);
   }
-}
-
-function isOpen(turn: TurnWrite): boolean {
-  return turn.status === "open" || turn.status === "parked";
 }

@@ -34,6 +34,7 @@ export class SqlStore implements Store {
   readonly kind: string;
   readonly strikes: StrikeSink;
   readonly #driver: SqlDriver;
+  readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
   constructor(kind: string, driver: SqlDriver, strikes: StrikeSink) {
@@ -82,7 +83,7 @@ export class SqlStore implements Store {
 
   async commit(flush: Flush) {
     this.#checkOpen();
-    return commit(this.#driver, flush);
+    return this.#track(commit(this.#driver, flush));
   }
 
   async post(messages: readonly InboxMessage[]): Promise<void> {
@@ -224,7 +225,7 @@ export class SqlStore implements Store {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#driver.close();
+    this.#closing ??= Promise.allSettled(this.#running).then(() => this.#driver.close());
     return this.#closing;
   }
 
@@ -238,13 +239,22 @@ export class SqlStore implements Store {
     for (let attempt = 1; ; attempt += 1) {
       this.#checkOpen();
       try {
-        return await this.#driver.query(lane, text, params);
+        return await this.#track(this.#driver.query(lane, text, params));
       } catch (error) {
         const kind = classify(error);
         if (error instanceof DriverError && error.code === groupMismatch) throw new WovyrError(error.message, { code: "INVALID_OPTION" });
         if (kind === "refused") throw error;
         if (kind === "unavailable" || attempt === tries) throw unavailable(error);
       }
+    }
+  }
+
+  async #track<T>(work: Promise<T>): Promise<T> {
+    this.#running.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#running.delete(work);
     }
   }
 

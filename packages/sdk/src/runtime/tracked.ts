@@ -1,0 +1,36 @@
+import type { Payload } from "../model/history.ts";
+import { encodePayload } from "../model/payload.ts";
+
+/** A mutable object of the workflow whose changes are persisted with the turn that made them. Costs nothing until it is touched. */
+export class Tracked {
+  readonly #value: object;
+  readonly #what: string;
+  #touched = false;
+  #text: Payload | undefined;
+  #recorded: Payload | undefined;
+
+  constructor(value: object, what: string) {
+    this.#value = value;
+    this.#what = what;
+  }
+
+  get value(): object {
+    if (!this.#touched) {
+      this.#touched = true;
+      this.#recorded = encodePayload(this.#value, { what: this.#what });
+    }
+    return this.#value;
+  }
+
+  /** Encodes the present value; throws `PayloadError` when it cannot be stored. */
+  check(limit: number): void {
+    if (this.#touched) this.#text = encodePayload(this.#value, { limit, what: this.#what });
+  }
+
+  /** The value when it differs from what history holds. */
+  takeChange(): Payload | undefined {
+    if (this.#text === undefined || this.#text === this.#recorded) return undefined;
+    this.#recorded = this.#text;
+    return this.#text;
+  }
+}
