@@ -48,14 +48,17 @@ export const refund = workflow("refund", { input: Input, events: [Verdict] }, as
 
   const [payment] = yield* settled([payBack({ card, amount: due })]);
 
-  // A case may end in an effect, too: the one that is chosen is yielded.
+  // A case may end in an effect or in a generator: the one that is chosen is yielded.
   return yield* match(payment)
+    .with({ reason: { cause: P.instanceOf(CardExpired) } }, () => sendVoucher(due))
+    .with({ reason: { cause: P.instanceOf(AccountClosed) } }, async function* ({ reason }) {
+      return `no account since ${reason.cause.since.getUTCFullYear()}`;
+    })
+    .with({ status: "rejected" }, async function* ({ reason }) {
+      throw reason;
+    })
     .with({ status: "fulfilled" }, async function* ({ value }) {
       return value;
     })
-    .with({ reason: { cause: P.instanceOf(CardExpired) } }, () => sendVoucher(due))
-    .with({ reason: { cause: P.instanceOf(AccountClosed) } }, ({ reason }) => sendVoucher(due + reason.cause.since.getUTCDate()))
-    .otherwise(async function* ({ reason }) {
-      throw reason;
-    });
+    .exhaustive();
 });

@@ -61,6 +61,7 @@ export { type Duration, duration } from "./model/duration.ts";
 export {
   ActivityError,
   ApiError,
+  AuthoringError,
   CancelledError,
   DeterminismError,
   type ErrorClass,

@@ -6,7 +6,7 @@
  */
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type Duration, instant, milliseconds } from "../model/duration.ts";
-import { ApiError, type Violation } from "../model/errors.ts";
+import { ApiError, type ErrorCode, type Violation, WovyrError } from "../model/errors.ts";
 import { checkName } from "../model/name.ts";
 import { durationSchema, nameSchema, timestamp as timestampSchema } from "./kinds.ts";
 import { maxViolations } from "./problem.ts";
@@ -35,37 +35,37 @@ export type QueryOf<Q extends QueryShape> = {
 export function readQuery<Q extends QueryShape>(shape: Q, text: string): QueryOf<Q> {
   const values: Record<string, unknown> = {};
   if (text === "") return values as QueryOf<Q>;
-  const found = new Map<string, Entry[]>();
   const violations: Violation[] = [];
-  for (const entry of entriesOf(text)) {
-    const name = parameterOf(shape, entry[0]);
-    const entries = name === undefined ? undefined : found.get(name);
-    if (name === undefined)
-      violations.push({
-        pointer: pointerTo(entry[0]),
-        message: "is no parameter of this operation",
-      });
-    else if (entries === undefined) found.set(name, [entry]);
-    else if (shape[name]?.repeats === true) entries.push(entry);
-    else
-      violations.push({
-        pointer: pointerTo(entry[0]),
-        message: "is given more than once",
-      });
-  }
-  for (const [name, entries] of found) {
+  const codes = new Set<ErrorCode>();
+  const refuse = (key: string, message: string, code: ErrorCode = "SCHEMA_VIOLATION") => {
+    violations.push({ pointer: pointerTo(key), message });
+    codes.add(code);
+  };
+  for (const [name, entries] of grouped(shape, text, refuse)) {
     try {
       values[name] = shape[name]?.read(entries);
     } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      violations.push({
-        pointer: pointerTo(entries[0]?.[0] ?? name),
-        message: error.message,
-      });
+      if (!(error instanceof RangeError || error instanceof WovyrError)) throw error;
+      refuse(entries[0]?.[0] ?? name, error.message, error instanceof WovyrError ? error.code : undefined);
     }
   }
-  if (violations.length > 0) throw schemaViolation("The query string", violations);
+  const [code] = codes;
+  if (code !== undefined) throw violation("The query string", violations, codes.size === 1 ? code : "SCHEMA_VIOLATION");
   return values as QueryOf<Q>;
+}
+
+/** The entries of each parameter; `refuse` gets those that may not stand there. */
+function grouped(shape: QueryShape, text: string, refuse: (key: string, message: string) => void): Map<string, Entry[]> {
+  const found = new Map<string, Entry[]>();
+  for (const entry of entriesOf(text)) {
+    const name = parameterOf(shape, entry[0]);
+    const entries = name === undefined ? undefined : found.get(name);
+    if (name === undefined) refuse(entry[0], "is no parameter of this operation");
+    else if (entries === undefined) found.set(name, [entry]);
+    else if (shape[name]?.repeats === true) entries.push(entry);
+    else refuse(entry[0], "is given more than once");
+  }
+  return found;
 }
 
 /** The query string for these values with its `?`, or an empty text. */
@@ -86,12 +86,8 @@ function encoded(text: string): string {
   return encodeURIComponent(text.replace(loneSurrogates, "\ufffd"));
 }
 
-/** An `ApiError` that lists what is wrong with a request, at most `maxViolations` of them. */
-export function schemaViolation(
-  what: string,
-  violations: readonly Violation[],
-  code: "SCHEMA_VIOLATION" | "INVALID_NAME" = "SCHEMA_VIOLATION",
-): ApiError {
+/** An `ApiError` that lists what is wrong with a part of a request, at most `maxViolations` of them. */
+export function violation(what: string, violations: readonly Violation[], code: ErrorCode = "SCHEMA_VIOLATION"): ApiError {
   const [first] = violations;
   const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
   return new ApiError(`${what} is not as it must be: ${first?.pointer} ${first?.message}${more}`, {
@@ -147,8 +143,8 @@ function single<T>(
   };
 }
 
-export function nameParameter(what: string, description: string): QueryParameter<string> {
-  return single(nameSchema, description, (text) => checkName(text, what));
+export function nameParameter(description: string): QueryParameter<string> {
+  return single(nameSchema, description, (text) => checkName(text, "it"));
 }
 
 export function wholeNumber(description: string, least: number, most: number, standard?: number): QueryParameter<number> {
@@ -165,18 +161,18 @@ export function wholeNumber(description: string, least: number, most: number, st
 }
 
 /** Milliseconds; more than `most` counts as `most`. */
-export function durationParameter(what: string, description: string, most: number): QueryParameter<number> {
+export function durationParameter(description: string, most: number): QueryParameter<number> {
   return single(durationSchema, description, (text) => {
     const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : text;
-    return Math.min(milliseconds(value as Duration, what), most);
+    return Math.min(milliseconds(value as Duration, "it"), most);
   });
 }
 
-export function timestampParameter(what: string, description: string): QueryParameter<Date> {
+export function timestampParameter(description: string): QueryParameter<Date> {
   return single(
     timestampSchema,
     description,
-    (text) => new Date(instant(text, what)),
+    (text) => new Date(instant(text, "it")),
     (value) => value.toISOString(),
   );
 }

@@ -86,12 +86,11 @@ export const changeErrors = ["IDEMPOTENCY_CONFLICT", "IDEMPOTENCY_IN_FLIGHT", "N
 export const longestWait = 60_000;
 
 const wait = durationParameter(
-  "wait",
   "How long to wait for the result; at most 60 s, and a longer wait counts as that. Default: not at all.",
   longestWait,
 );
-const runId = nameParameter("runId", "A certain run of this id. Default: the newest.");
-const workflowOf = nameParameter("workflow", "Only instances of this workflow.");
+const runId = nameParameter("A certain run of this id. Default: the newest.");
+const workflowOf = nameParameter("Only instances of this workflow.");
 
 const startErrors = [
   "WORKFLOW_NOT_FOUND",
@@ -162,8 +161,8 @@ export const routes = {
       workflow: workflowOf,
       status: choicesParameter(choice(statuses, { $id: "Status" }), statuses, "Only instances in this status; repeat it for several."),
       attributes: attributesParameter,
-      startedAfter: timestampParameter("startedAfter", "Only instances that started at this time or later."),
-      startedBefore: timestampParameter("startedBefore", "Only instances that started before this time."),
+      startedAfter: timestampParameter("Only instances that started at this time or later."),
+      startedBefore: timestampParameter("Only instances that started before this time."),
       cursor: cursorParameter,
       limit: wholeNumber("Instances per page.", 1, 500, 50),
     },

@@ -397,7 +397,10 @@ describe("a value that is too large", () => {
     let bomb: unknown = ["lol"];
     for (let level = 0; level < 40; level++) bomb = [bomb, bomb];
     const started = Date.now();
-    for (const value of [bomb, [bomb, 1n], Object.assign([], { length: 4_000_000_000 })]) {
+    const text = "x".repeat(1_000_000);
+    const parts = [text, { [text]: 1 }, new Uint8Array(1_000_000), new Error(text)];
+    const many = parts.map((part) => Array.from({ length: 2_000_000 }, () => part));
+    for (const value of [bomb, [bomb, 1n], Object.assign([], { length: 4_000_000_000 }), ...many]) {
       assert.throws(() => encodePayload(value), { code: "PAYLOAD_TOO_LARGE" });
     }
     assert.ok(Date.now() - started < 5_000);

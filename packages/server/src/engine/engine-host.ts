@@ -88,11 +88,12 @@ export class EngineHost {
     this.#store = store;
     this.#failure = undefined;
     opened?.(store);
-    const engine = new Engine({ ...options, store });
+    // Nobody else can reach an exclusive store: who owned its shards is dead.
+    const deadOwners = provider.shared ? options.deadOwners : (owners: readonly string[]) => owners;
+    const engine = new Engine({ ...options, store, deadOwners });
     this.#engine = engine;
     try {
-      // A store that nobody else can reach needs no patience: a lease on it is a dead process's.
-      await engine.start(provider.shared ? options.lease * 1.5 : options.lease);
+      await engine.start(options.lease * 1.5);
     } catch (error) {
       await store.close();
       throw error;

@@ -40,6 +40,7 @@ import type { Registry } from "./registry.ts";
 import { Replay } from "./replay.ts";
 import { newRunId, newSeed } from "./run-id.ts";
 import { shardOf } from "./shard-of.ts";
+import { Strikes, strikeLimit } from "./strikes.ts";
 import { Timers } from "./timers.ts";
 import { type PreparedTurn, prepareTurn } from "./turn-write.ts";
 import { type Job, Turns } from "./turns.ts";
@@ -87,7 +88,6 @@ export type Start = {
 };
 
 const attemptLossLimit = 5;
-export const strikeLimit = 3;
 
 export class Engine {
   readonly options: EngineOptions;
@@ -103,10 +103,7 @@ export class Engine {
   readonly #loader: Loader;
   readonly #host: InstanceHost;
   readonly #loading = new Map<string, Mail[]>();
-  /** Turns that never ended, by run: noted by the watchdog before it ended the process. */
-  #strikes = new Map<string, { tail: number; count: number }>();
-  /** Workflows whose very first turn never ended: their starts are made durable before they are tried. */
-  #suspectWorkflows = new Set<string>();
+  #strikes = new Strikes([]);
   /** Parked runs that are to be tried once more. */
   readonly #chances = new Set<string>();
   /** Instances whose turns wait until the lease is renewed. */
@@ -199,8 +196,10 @@ export class Engine {
         code: "STORE_UNAVAILABLE",
         retryAfter: 1_000,
       });
-    if (this.ownership.holds) return undefined;
-    const { heldBy } = this.ownership;
+    if (this.ownership.holds && this.ownership.unreachable === undefined) return undefined;
+    const { heldBy, unreachable } = this.ownership;
+    if (unreachable !== undefined)
+      return new ApiError(`The store cannot be reached: ${unreachable.message}`, { code: "STORE_UNAVAILABLE", retryAfter: 1_000 });
     return new ApiError(
       heldBy === undefined
         ? "The orchestrator has not taken its shards yet; try again."
@@ -304,9 +303,7 @@ export class Engine {
   }
 
   async #readStrikes(): Promise<void> {
-    const strikes = await this.options.store.listStrikes();
-    this.#strikes = new Map(strikes.map(({ run, tail, count }) => [run, { tail, count }]));
-    this.#suspectWorkflows = new Set(strikes.filter(({ tail }) => tail === 0).map(({ workflow }) => workflow));
+    this.#strikes = new Strikes(await this.options.store.listStrikes());
   }
 
   async #sweepInbox(): Promise<void> {
@@ -381,7 +378,7 @@ export class Engine {
       ...(receipt !== undefined && { receipt }),
     });
     this.table.add(instance);
-    if (this.#suspectWorkflows.has(start.identity.workflow)) this.#holdSuspect(instance, start, receipt);
+    if (this.#strikes.suspects(start.identity.workflow)) this.#holdSuspect(instance, start, receipt);
     else instance.execution = instance.newExecution();
     this.#queue(instance);
   }
@@ -494,58 +491,46 @@ export class Engine {
       this.options.log.warn(`workflow "${row.workflow}" version "${row.version}" is not registered here; its runs wait until it is`, {
         run: row.run,
       });
+    const strikes = this.#strikes.against(row);
     return new Promise((resolve) => {
+      const enter = (settle: () => void) => {
+        instance.weight = weight;
+        instance.phase = "idle";
+        instance.mailbox = this.#takeLoading(instance.identity);
+        this.table.add(instance);
+        settle();
+        this.#queue(instance);
+        resolve();
+      };
+      if (strikes >= strikeLimit && row.closedAt === undefined) {
+        enter(() => this.#withoutCode(instance, turns, neverYields(row.workflow, strikes)));
+        return;
+      }
       this.#turns.add(
-        new Replay(instance, turns, this.#turns, (failure) => {
-          instance.weight = weight;
-          instance.phase = "idle";
-          instance.mailbox = this.#takeLoading(instance.identity);
-          this.table.add(instance);
-          if (failure !== undefined) this.#diverged(instance, turns, failure);
-          else this.#revived(instance);
-          this.#queue(instance);
-          resolve();
-        }),
+        new Replay(instance, turns, row.tail, this.#turns, (failure) =>
+          enter(() => {
+            if (failure !== undefined) this.#withoutCode(instance, turns, failure);
+            else this.#revived(instance);
+          }),
+        ),
       );
     });
   }
 
-  #diverged(instance: Instance, turns: LoadedRun["turns"], failure: Error): void {
+  /** The run's code cannot be run: only its state is known, and it is parked unless it was already. */
+  #withoutCode(instance: Instance, turns: LoadedRun["turns"], failure: Error): void {
     const { weight } = instance;
     instance.forget();
     instance.weight = weight;
     for (const turn of turns) instance.state.apply(turn);
-    if (instance.state.parked === undefined)
-      instance.mailbox.unshift({
-        fact: { type: "Parked", failure: failureOf(failure) },
-      });
+    if (instance.state.parked === undefined) instance.mailbox.unshift({ fact: { type: "Parked", failure: failureOf(failure) } });
   }
 
-  /** What a loaded run needs before anything else: attempts that died with their process, a strike, a second chance. */
+  /** What a loaded run needs before anything else: a second chance, or that attempts died with their process. */
   #revived(instance: Instance): void {
     if (instance.state.closed || instance.execution === undefined) return;
-    const strike = this.#strikes.get(instance.identity.run);
-    if (strike !== undefined && strike.tail >= instance.state.tail && strike.count >= strikeLimit) {
-      this.#strikeOut(instance, strike.count);
-      return;
-    }
-    if (instance.state.parked !== undefined) {
-      if (this.#chances.delete(instance.identity.run)) instance.mailbox.unshift({ fact: { type: "Resumed" } });
-      return;
-    }
-    instance.mailbox.unshift(...this.#lostAttempts(instance));
-  }
-
-  #strikeOut(instance: Instance, count: number): void {
-    instance.execution = undefined;
-    if (instance.state.parked !== undefined) return;
-    const failure = new WovyrError(
-      `A turn of workflow "${instance.identity.workflow}" ran without yielding until its process was ended, ${count} times. Look for a loop without \`yield*\` in its code, deploy a fix, and start the orchestrator again.`,
-      { code: "TURN_NEVER_YIELDS" },
-    );
-    instance.mailbox.unshift({
-      fact: { type: "Parked", failure: failureOf(failure) },
-    });
+    if (instance.state.parked === undefined) instance.mailbox.unshift(...this.#lostAttempts(instance));
+    else if (this.#chances.delete(instance.identity.run)) instance.mailbox.unshift({ fact: { type: "Resumed" } });
   }
 
   #lostAttempts(instance: Instance): Mail[] {
@@ -596,14 +581,9 @@ export class Engine {
   #began(job: Job | undefined): void {
     const { turnBegan } = this.options;
     if (turnBegan === undefined) return;
-    if (!(job instanceof Instance)) turnBegan(undefined);
-    else
-      turnBegan({
-        tenant: job.identity.tenant,
-        run: job.identity.run,
-        tail: job.state.tail,
-        workflow: job.identity.workflow,
-      });
+    if (job instanceof Instance) turnBegan({ ...job.identity, tail: job.state.tail });
+    else if (job instanceof Replay) turnBegan({ ...job.instance.identity, tail: job.tail });
+    else turnBegan(undefined);
   }
 
   #turnEnded(instance: Instance, turn: OpenTurn): void {
@@ -647,6 +627,7 @@ export class Engine {
   /** The turn is durable: answer, show and start what it caused. */
   #committed(instance: Instance, turn: OpenTurn, prepared: PreparedTurn, rejectedChildren: ReadonlySet<string>): void {
     instance.create = undefined;
+    if (this.#strikes.any) this.#forgive(instance);
     instance.weight += prepared.write.events.length;
     this.#answer(instance, turn);
     this.#log(instance);
@@ -662,6 +643,13 @@ export class Engine {
     if (instance.phase !== "saving") return;
     instance.phase = "idle";
     this.#queue(instance);
+  }
+
+  /** A run that was struck has come further: what was held against it, and against first turns of its workflow, is void. */
+  #forgive(instance: Instance): void {
+    if (instance.state.parked !== undefined) return;
+    for (const key of this.#strikes.forgive(instance.identity))
+      this.options.store.clearStrikes(key).catch((error) => this.options.log.warn("strikes could not be cleared", { error }));
   }
 
   #answer(instance: Instance, turn: OpenTurn): void {
@@ -851,6 +839,13 @@ export class Engine {
     this.table.remove(instance);
     for (const item of mail) this.deliver(instance.identity, item);
   }
+}
+
+function neverYields(workflow: string, count: number): WovyrError {
+  return new WovyrError(
+    `A turn of workflow "${workflow}" ran without yielding until its process was ended, ${count} times. Look for a loop without \`yield*\` in its code, deploy a fix, and start the orchestrator again.`,
+    { code: "TURN_NEVER_YIELDS" },
+  );
 }
 
 /** A crash took the attempt with it; too many of those, and no further one is made. */

@@ -35,6 +35,7 @@ export class Ownership {
   #owned = false;
   #stopped = false;
   #heldBy: string | undefined;
+  #unreachable: StoreUnavailableError | undefined;
   #cancelTimer: (() => void) | undefined;
 
   constructor(options: OwnershipOptions) {
@@ -49,6 +50,11 @@ export class Ownership {
   /** Who owns the shards when this node does not. */
   get heldBy(): string | undefined {
     return this.#heldBy;
+  }
+
+  /** Why the last claim or renewal failed, when the store could not be reached for it. */
+  get unreachable(): StoreUnavailableError | undefined {
+    return this.#unreachable;
   }
 
   get shards(): readonly number[] {
@@ -103,6 +109,7 @@ export class Ownership {
         owner: node,
         lease,
       });
+      this.#unreachable = undefined;
       const dead = deadOwners([...new Set(claim.held.map((shard) => shard.owner))]);
       if (dead.length > 0)
         claim = await store.claimShards({
@@ -133,7 +140,8 @@ export class Ownership {
       this.#heldBy = holder;
       return Math.min(Math.max(...claim.held.map((shard) => shard.remaining), retryMilliseconds / 10), lease) + 20;
     } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) {
+      if (error instanceof StoreUnavailableError) this.#unreachable = error;
+      else {
         if (error instanceof WovyrError) throw error;
         log.error("claiming shards failed; it is tried again", { error });
       }
@@ -165,6 +173,7 @@ export class Ownership {
     const sent = clock.now();
     try {
       const renewed = await store.renewShards(node, this.#asList(), lease);
+      this.#unreachable = undefined;
       if (this.#stopped) return;
       if (renewed.length === this.#epochs.size) {
         const lapsed = clock.now() >= this.#validUntil;
@@ -177,7 +186,8 @@ export class Ownership {
       this.#lose();
     } catch (error) {
       if (this.#stopped) return;
-      if (!(error instanceof StoreUnavailableError)) log.error("renewing the lease failed; it is tried again", { error });
+      if (error instanceof StoreUnavailableError) this.#unreachable = error;
+      else log.error("renewing the lease failed; it is tried again", { error });
       this.#cancelTimer = clock.wakeAt(clock.now() + Math.min(retryMilliseconds, lease / 6), () => void this.#renew());
     }
   }

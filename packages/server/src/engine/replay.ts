@@ -7,7 +7,9 @@ import type { Job, Turns } from "./turns.ts";
 const sliceTurns = 500;
 
 export class Replay implements Job {
-  readonly #instance: Instance;
+  readonly instance: Instance;
+  /** Events that history holds. */
+  readonly tail: number;
   readonly #turns: readonly Turn[];
   readonly #runner: Turns;
   readonly #ended: (failure: Error | undefined) => void;
@@ -16,8 +18,9 @@ export class Replay implements Job {
   #sliceEnd = sliceTurns;
 
   /** `ended` gets the divergence, or nothing when code and history agree. */
-  constructor(instance: Instance, turns: readonly Turn[], runner: Turns, ended: (failure: Error | undefined) => void) {
-    this.#instance = instance;
+  constructor(instance: Instance, turns: readonly Turn[], tail: number, runner: Turns, ended: (failure: Error | undefined) => void) {
+    this.instance = instance;
+    this.tail = tail;
     this.#turns = turns;
     this.#runner = runner;
     this.#ended = ended;
@@ -32,7 +35,7 @@ export class Replay implements Job {
   }
 
   stuck(): void {
-    this.#instance.execution?.stuck();
+    this.instance.execution?.stuck();
     this.#advance();
   }
 
@@ -42,7 +45,7 @@ export class Replay implements Job {
 
   /** False while a fiber is stepping; true when the job is over or has queued itself again. */
   #advance(): boolean {
-    const { execution } = this.#instance;
+    const { execution } = this.instance;
     while (this.#index < this.#turns.length) {
       const turn = this.#turns[this.#index] as Turn;
       if (execution !== undefined) {
@@ -62,7 +65,7 @@ export class Replay implements Job {
         execution.endReplay();
         this.#inTurn = false;
       }
-      this.#instance.state.apply(turn);
+      this.instance.state.apply(turn);
       this.#index += 1;
     }
     this.#ended(undefined);

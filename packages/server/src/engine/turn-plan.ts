@@ -170,7 +170,9 @@ export class TurnPlan {
     }
     if (state.timers.has(effect)) this.#endTimer(effect);
     const child = state.children.get(effect);
-    if (child !== undefined && this.#children?.delete(effect) !== true) this.#closeChild(effect, child);
+    // A child that outlives its parent is started even when the turn that asks for it also ends the wait for it.
+    if (child === undefined || child.onParentClose === "abandon") return;
+    if (this.#children?.delete(effect) !== true) this.#closeChild(effect, child);
   }
 
   #closeChild(effect: EffectId, child: OpenChild): void {

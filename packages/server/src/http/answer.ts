@@ -1,6 +1,6 @@
 import { encodePayload, headerNames, mediaTypes, toPlainJson, type View } from "@wovyr/sdk/internal";
 
-/** What a handler answers: `value` in whichever view the client asked for, or `text` as it is. */
+/** What a handler answers: `value`, to be written in the view that the client asked for, or `text`, written already. */
 export type Answer = {
   readonly status: number;
   readonly value?: unknown;

@@ -8,7 +8,7 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler";
 import { ValueErrorType } from "@sinclair/typebox/errors";
-import { isNameSchema, maxViolations, schemaViolation, type Violation } from "@wovyr/sdk/internal";
+import { isNameSchema, maxViolations, type Violation, violation } from "@wovyr/sdk/internal";
 
 /** Returns a function that throws an `ApiError` unless a body fits the schema. */
 export function bodyCheck(schema: TObject): (body: unknown) => void {
@@ -16,7 +16,7 @@ export function bodyCheck(schema: TObject): (body: unknown) => void {
   return (body) => {
     if (!compiled.Check(body)) refuse(compiled.Errors(body));
     const exotic = exoticObjects(schema, body, "");
-    if (exotic.length > 0) throw schemaViolation("The body", exotic);
+    if (exotic.length > 0) throw violation("The body", exotic);
   };
 }
 
@@ -29,7 +29,7 @@ function refuse(errors: Iterable<ValueError>): never {
     found.set(error.path, { pointer: error.path, message: messageOf(error) });
     onlyNames &&= isNameSchema(error.schema) && typeof error.value === "string";
   }
-  throw schemaViolation("The body", [...found.values()], onlyNames ? "INVALID_NAME" : "SCHEMA_VIOLATION");
+  throw violation("The body", [...found.values()], onlyNames ? "INVALID_NAME" : "SCHEMA_VIOLATION");
 }
 
 function messageOf(error: ValueError): string {

@@ -69,14 +69,13 @@ export async function mountApi(app: FastifyInstance, options: HttpApiOptions, dr
   drain.onClose(() => polls.close());
   drain.onClose(() => streams.close());
   const prefix = app.prefix;
-  let document: string | undefined;
   const handlers: Handlers = {
     ...workflowHandlers,
     ...startHandlers(polls),
     ...instanceHandlers(polls),
     ...streamHandler(streams),
     ...serverHandlers(
-      () => (document ??= JSON.stringify(openapiDocument(prefix))),
+      () => openapiDocument(prefix),
       () => drain.closing,
     ),
   };

@@ -62,6 +62,6 @@ function searchOf({ url }: FastifyRequest): string {
 function written({ status, value, text, headers }: Answer, reply: FastifyReply, view: View): string {
   reply.code(status);
   if (headers !== undefined) reply.headers(headers);
-  if (status !== 204) reply.header("content-type", text === undefined ? contentTypes[view] : contentTypes.plain);
+  if (status !== 204) reply.header("content-type", contentTypes[view]);
   return text ?? bodyText(value, view);
 }

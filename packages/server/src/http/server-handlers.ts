@@ -1,8 +1,8 @@
 import type { Operations } from "@wovyr/sdk/internal";
 import type { Handlers } from "./handler.ts";
 
-/** Operations of the server itself; `document` gives the text of the OpenAPI document. */
-export function serverHandlers(document: () => string, closing: () => boolean): Pick<Handlers, "live" | "ready" | "openapi"> {
+/** Operations of the server itself; `document` gives the OpenAPI document. */
+export function serverHandlers(document: () => object, closing: () => boolean): Pick<Handlers, "live" | "ready" | "openapi"> {
   return {
     async live() {
       return { status: 200, value: { status: "live" } };
@@ -14,7 +14,7 @@ export function serverHandlers(document: () => string, closing: () => boolean): 
     },
 
     async openapi() {
-      return { status: 200, text: document() };
+      return { status: 200, value: document() };
     },
   };
 }

@@ -87,7 +87,7 @@ export function model({ test, store, runs }: Suite): void {
           assert.deepEqual(await subject.observe(names), await twin.observe(names));
         }
       }),
-      { numRuns: Number(process.env.RUNS ?? runs), includeErrorInReport: true },
+      { numRuns: runs, interruptAfterTimeLimit: 60_000, includeErrorInReport: true },
     );
   });
 }

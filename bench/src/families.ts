@@ -1,0 +1,22 @@
+/** All families of rows, in the order in which they are run. */
+import type { Family } from "./family.ts";
+import { memoryStoreFamily, pgliteFamily } from "./rows/embedded.ts";
+import { httpFamily } from "./rows/http.ts";
+import { latencyFamily } from "./rows/latency.ts";
+import { millionFamily } from "./rows/million.ts";
+import { replayFamily } from "./rows/replay.ts";
+import { suspendedFamily } from "./rows/suspended.ts";
+import { fanOutFamily, oneStepFamily, sequentialFamily } from "./rows/throughput.ts";
+
+export const families: readonly Family[] = [
+  oneStepFamily,
+  sequentialFamily,
+  fanOutFamily,
+  latencyFamily,
+  httpFamily,
+  replayFamily,
+  suspendedFamily,
+  millionFamily,
+  pgliteFamily,
+  memoryStoreFamily,
+];

@@ -1,0 +1,42 @@
+/**
+ * Turns that never ended, as the watchdog noted them before it ended the process.
+ *
+ * 1. A run with `strikeLimit` strikes at its present place is not run again: it is parked.
+ * 2. A workflow whose very first turn was struck is suspect: its starts are made durable before their code is entered.
+ * 3. A run that comes further clears what was noted against it, and against first turns of its workflow.
+ */
+import type { InstanceKey } from "./ports/store.ts";
+
+export const strikeLimit = 3;
+
+type Strike = InstanceKey & { readonly tail: number; readonly workflow: string; readonly count: number };
+
+export class Strikes {
+  #strikes: readonly Strike[];
+
+  constructor(strikes: readonly Strike[]) {
+    this.#strikes = strikes;
+  }
+
+  get any(): boolean {
+    return this.#strikes.length > 0;
+  }
+
+  suspects(workflow: string): boolean {
+    return this.#strikes.some((strike) => strike.tail === 0 && strike.workflow === workflow);
+  }
+
+  /** How often the run was struck where it stands now. */
+  against(run: InstanceKey & { readonly tail: number }): number {
+    const at = this.#strikes.filter((strike) => strike.run === run.run && strike.tail >= run.tail);
+    return at.reduce((sum, strike) => sum + strike.count, 0);
+  }
+
+  /** Forgets what a run that came further makes void; returns whose strikes are to be cleared. */
+  forgive(run: InstanceKey & { readonly workflow: string }): InstanceKey[] {
+    const isVoid = (strike: Strike) => strike.run === run.run || (strike.tail === 0 && strike.workflow === run.workflow);
+    const cleared = this.#strikes.filter(isVoid);
+    if (cleared.length > 0) this.#strikes = this.#strikes.filter((strike) => !isVoid(strike));
+    return cleared;
+  }
+}

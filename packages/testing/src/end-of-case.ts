@@ -1,0 +1,201 @@
+/**
+ * What must hold when a case has ended, whatever it was about.
+ *
+ * 1. Replay-clean: every stored history replays without divergence, and from each of its turn borders the code makes the next turn again as it is recorded.
+ * 2. Conservation: nothing open belongs to a closed run, and every open run has something that can wake it.
+ * 3. No attempt was executed that history does not know, and (when told) none is recorded that was not executed.
+ * 4. The process has seen neither an unhandled rejection nor a warning.
+ */
+import type { AnyWorkflow } from "@wovyr/sdk";
+import { foldHistory, type HistoryFact, type InstanceState, type Turn } from "@wovyr/sdk/internal";
+import { type InboxMessage, type InstanceRow, retryTimer, type TimerRow } from "@wovyr/server/internal";
+import type { TestEnvironment } from "./environment.ts";
+import { continueHistory, replayHistory } from "./replay.ts";
+
+export type EndOfCaseOptions = {
+  /** Every attempt in history was executed: true where no attempt was stopped before it began and nothing crashed. Default false. */
+  readonly everyAttemptExecuted?: boolean;
+  /** Runs that are left out of the replay check: their code was changed on purpose. */
+  readonly skipReplay?: (row: InstanceRow) => boolean;
+};
+
+/** Longer histories are replayed once, and not from every border. */
+const borderLimit = 60;
+
+type StoredRun = { readonly row: InstanceRow; readonly turns: readonly Turn[]; readonly state: InstanceState };
+
+/** Throws with everything that does not hold. */
+export async function checkEndOfCase(environment: TestEnvironment, options: EndOfCaseOptions = {}): Promise<void> {
+  if (!environment.running) await environment.restart();
+  await environment.settle();
+  const runs = await storedRuns(environment);
+  const problems = [
+    ...(await replayProblems(environment, runs, options)),
+    ...(await conservationProblems(environment, runs)),
+    ...runs.flatMap((run) => executionProblems(environment, run, options)),
+    ...environment.trouble,
+  ];
+  if (problems.length > 0) throw new Error(`at the end of the case:\n  ${problems.join("\n  ")}`);
+}
+
+async function storedRuns(environment: TestEnvironment): Promise<StoredRun[]> {
+  const runs: StoredRun[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await environment.bareStore.listInstances("default", {}, { limit: 500, ...(after !== undefined && { after }) });
+    for (const row of page) {
+      const turns = await environment.history(row.id, row.run);
+      runs.push({ row, turns, state: foldHistory(turns) });
+    }
+    const last = page[page.length - 1];
+    if (last === undefined || page.length < 500) return runs;
+    after = last.run;
+  }
+}
+
+// ── replay ───────────────────────────────────────────────────────────────────────────────────────────────
+
+async function replayProblems(environment: TestEnvironment, runs: readonly StoredRun[], options: EndOfCaseOptions): Promise<string[]> {
+  const problems: string[] = [];
+  for (const { row, turns } of runs) {
+    const workflow = environment.workflows.find((known) => known.name === row.workflow && known.version === row.version);
+    if (workflow === undefined || options.skipReplay?.(row) === true) continue;
+    const problem = await replayProblem(environment, workflow, row, turns);
+    if (problem !== undefined) problems.push(`${row.workflow} ${row.run}: ${problem}`);
+  }
+  return problems;
+}
+
+async function replayProblem(
+  environment: TestEnvironment,
+  workflow: AnyWorkflow,
+  row: InstanceRow,
+  turns: readonly Turn[],
+): Promise<string | undefined> {
+  const options = { limits: environment.limits.execution, run: row.run };
+  const { failure } = await replayHistory(workflow, turns, options);
+  if (failure !== undefined) return `does not replay: ${failure.message}`;
+  if (turns.length > borderLimit) return undefined;
+  for (const [index, turn] of turns.entries()) {
+    if (turn.events.some((fact) => fact.type === "SideEffectRecorded" || fact.type === "Parked")) continue;
+    const made = await continueHistory(workflow, turns, index, options);
+    const difference = firstDifference(turn.events, made);
+    if (difference !== undefined) return `turn ${index} is made otherwise after a replay of those before it: ${difference}`;
+  }
+  return undefined;
+}
+
+function firstDifference(recorded: readonly HistoryFact[], made: readonly HistoryFact[]): string | undefined {
+  for (let at = 0; at < Math.max(recorded.length, made.length); at++) {
+    const [was, is] = [recorded[at], made[at]].map((fact) => fact && comparable(fact));
+    if (was !== is) return `event ${at} was ${was}, is ${is}`;
+  }
+  return undefined;
+}
+
+/** A fact without what is drawn anew each time: ids of children, lines of stacks. */
+function comparable(fact: HistoryFact): string {
+  return JSON.stringify(fact, (key, value) =>
+    key === "run" || key === "stack" || (key === "id" && fact.type === "ChildStarted") ? undefined : value,
+  );
+}
+
+// ── conservation ─────────────────────────────────────────────────────────────────────────────────────────
+
+async function conservationProblems(environment: TestEnvironment, runs: readonly StoredRun[]): Promise<string[]> {
+  const { bareStore: store, engine } = environment;
+  const { shards } = engine.ownership;
+  const timers = await store.listTimers(shards, Number.MAX_SAFE_INTEGER, 1_000_000);
+  const inbox = await store.listInbox(shards, { limit: 1_000_000 });
+  const byRun = new Map(runs.map((run) => [run.row.run, run]));
+  const problems: string[] = [];
+  for (const timer of timers)
+    if (byRun.get(timer.run)?.row.closedAt !== undefined) problems.push(`closed run ${timer.run} has an open timer ${timer.effect}`);
+  for (const message of inbox) {
+    const run = byRun.get(message.run);
+    if (run === undefined) problems.push(`the inbox holds ${message.message} for unknown run ${message.run}`);
+    else if (run.row.closedAt !== undefined) problems.push(`the inbox of closed run ${message.run} holds ${message.message}`);
+  }
+  for (const run of runs)
+    problems.push(...runProblems(run, timers, inbox, byRun).map((problem) => `${run.row.workflow} ${run.row.run} ${problem}`));
+  if (engine.waiters.count > 0 && runs.every((run) => run.row.closedAt !== undefined))
+    problems.push(`${engine.waiters.count} callers wait for results although every run is closed`);
+  return problems;
+}
+
+function runProblems(
+  { row, state }: StoredRun,
+  timers: readonly TimerRow[],
+  inbox: readonly InboxMessage[],
+  byRun: ReadonlyMap<string, StoredRun>,
+): string[] {
+  const problems: string[] = [];
+  if (row.tail !== state.tail) problems.push(`has tail ${row.tail} and ${state.tail} events`);
+  const mine = timers.filter((timer) => timer.run === row.run);
+  const messages = inbox.filter((message) => message.run === row.run);
+  if (state.closed) {
+    const open = [...state.activities.keys(), ...state.timers.keys(), ...state.waits.keys(), ...state.children.keys()];
+    if (open.length > 0) problems.push(`is closed with open effects: ${open.join(", ")}`);
+    if (row.status !== state.status) problems.push(`is stored as ${row.status} and is ${state.status}`);
+    for (const child of byRun.values())
+      if (child.row.parent?.run === row.run && child.row.closedAt === undefined && !abandoned(child, byRun) && !cleaningUp(child))
+        problems.push(`is closed, and its child ${child.row.run} goes on`);
+    return problems;
+  }
+  if (state.parked !== undefined) {
+    if (mine.length > 0) problems.push(`is parked with timer rows: ${mine.map((timer) => timer.effect).join(", ")}`);
+    return problems;
+  }
+  const wanted = new Map<string, number>();
+  for (const [effect, timer] of state.timers) wanted.set(effect, timer.due);
+  for (const [effect, activity] of state.activities)
+    if (activity.retryAt !== undefined && activity.state === "Retrying") wanted.set(retryTimer(effect), activity.retryAt);
+  for (const timer of mine)
+    if (wanted.get(timer.effect) !== timer.due) problems.push(`has a timer row ${timer.effect} that history does not know`);
+  for (const effect of wanted.keys())
+    if (!mine.some((timer) => timer.effect === effect)) problems.push(`waits for timer ${effect}, which has no row`);
+  if (row.busy !== state.busy) problems.push(`is stored as ${row.busy ? "" : "not "}busy and is ${state.busy ? "" : "not "}so`);
+  for (const [effect, open] of state.children) {
+    const child = byRun.get(open.run);
+    if (child?.row.closedAt === undefined && child !== undefined) continue;
+    if (!messages.some((message) => message.message === `child:${effect}`)) problems.push(`waits for child ${effect}, which is not open`);
+  }
+  if (state.activities.size + state.timers.size + state.waits.size + state.children.size + messages.length === 0)
+    problems.push("is open and nothing can wake it");
+  return problems;
+}
+
+function abandoned(child: StoredRun, byRun: ReadonlyMap<string, StoredRun>): boolean {
+  const { parent } = child.row;
+  const started = byRun
+    .get(parent?.run ?? "")
+    ?.turns.flatMap((turn) => turn.events)
+    .find((fact) => fact.type === "ChildStarted" && fact.effect === parent?.effect);
+  return started?.type === "ChildStarted" && started.onParentClose === "abandon";
+}
+
+/** Whether a run was asked to end and is about it. */
+const cleaningUp = ({ turns }: StoredRun) => turns.some((turn) => turn.events.some((fact) => fact.type === "CancelRequested"));
+
+// ── executions ───────────────────────────────────────────────────────────────────────────────────────────
+
+function executionProblems(environment: TestEnvironment, { row, turns }: StoredRun, options: EndOfCaseOptions): string[] {
+  const problems: string[] = [];
+  for (const [effect, attempts] of recordedAttempts(turns)) {
+    const executed = environment.executions.count(`${row.run}/${effect}`);
+    if (executed > attempts)
+      problems.push(`${row.workflow} ${row.run}: effect ${effect} was executed ${executed} times, history knows of ${attempts}`);
+    if (options.everyAttemptExecuted === true && executed < attempts)
+      problems.push(`${row.workflow} ${row.run}: effect ${effect} was executed ${executed} times, history has ${attempts} attempts`);
+  }
+  return problems;
+}
+
+/** Attempts of each activity: the first, those that a retry or a lost process started. */
+function recordedAttempts(turns: readonly Turn[]): Map<string, number> {
+  const attempts = new Map<string, number>();
+  for (const turn of turns)
+    for (const fact of turn.events)
+      if (fact.type === "ActivityScheduled" || fact.type === "AttemptStarted" || (fact.type === "AttemptLost" && fact.cause === "crash"))
+        attempts.set(fact.effect, (attempts.get(fact.effect) ?? 0) + 1);
+  return attempts;
+}
