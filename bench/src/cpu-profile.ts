@@ -11,14 +11,14 @@ export type CpuProfile = {
 export type Share = { readonly name: string; readonly milliseconds: number };
 
 const parts: readonly (readonly [RegExp, string])[] = [
-  [/packages\/server\/src\/engine\//, "engine"],
-  [/packages\/server\/src\/store\//, "store driver"],
-  [/packages\/server\/src\/http\//, "HTTP API"],
-  [/packages\/server\/src\//, "server, other"],
-  [/packages\/sdk\/src\/runtime\//, "runtime"],
-  [/packages\/sdk\/src\/model\//, "model (payloads, digests, states)"],
-  [/packages\/sdk\/src\/client\//, "client"],
-  [/packages\/sdk\/src\//, "sdk, other"],
+  [/packages\/server\/(src|dist)\/engine\//, "engine"],
+  [/packages\/server\/(src|dist)\/store\//, "store driver"],
+  [/packages\/server\/(src|dist)\/http\//, "HTTP API"],
+  [/packages\/server\/(src|dist)\//, "server, other"],
+  [/packages\/sdk\/(src|dist)\/runtime\//, "runtime"],
+  [/packages\/sdk\/(src|dist)\/model\//, "model (payloads, digests, states)"],
+  [/packages\/sdk\/(src|dist)\/client\//, "client"],
+  [/packages\/sdk\/(src|dist)\//, "sdk, other"],
   [/node_modules\/postgres\//, "postgres.js"],
   [/node_modules\/(fastify|@fastify|find-my-way|light-my-request|avvio|pino)/, "fastify"],
   [/node_modules\/devalue\//, "devalue"],

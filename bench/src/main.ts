@@ -19,7 +19,7 @@ a write cache of its own, hours of operation (autovacuum, checkpoints), recovery
 const print = (lines: readonly string[]) => console.log(lines.join("\n"));
 
 async function measure(family: Family, quick: boolean, postgres: BenchPostgres, floorDatabase: string, floors: Floor[]): Promise<boolean> {
-  const floor = await measureFloor(floorDatabase, quick ? 0.4 : 2);
+  const floor = await measureFloor(floorDatabase, quick ? 0.2 : 2);
   floors.push(floor);
   try {
     const report = await runFamily(family, { quick, postgres });

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:profile -- <family> [seconds]`: where the time goes in one family of rows.
+ * `npx tsx --conditions=source bench/src/profile.ts <family> [seconds]`: where the time goes in one family of rows.
  *
  * Self time by part and by function in the orchestrator's process; the rows' notes say how much processor time each unit takes there and in Postgres.
  */

@@ -14,7 +14,7 @@ export type RunOptions = {
 
 export async function runFamily(
   family: Family,
-  { quick, postgres, node = [], seconds = quick ? 0.6 : 3 }: RunOptions,
+  { quick, postgres, node = [], seconds = quick ? 0.4 : 3 }: RunOptions,
 ): Promise<FamilyReport> {
   const databases: string[] = [];
   try {

@@ -11,7 +11,7 @@ for (const { card, percent, outcome } of [
   { card: "expired", percent: undefined, outcome: "voucher-200" },
   { card: "closed", percent: undefined, outcome: "no account since 2025" },
 ]) {
-  test(`${percent ?? 100}% to a ${card} card ends as ${outcome}`, async () => {
+  test(`card ${card}, ${percent ?? 100}%: ${outcome}`, async () => {
     await using env = await createTestEnvironment({ workflows });
     const handle = await env.start(refund, { card, amount: 200 });
     await handle.send(Verdict, percent === undefined ? { kind: "full" } : { kind: "partial", percent });

@@ -1,9 +1,9 @@
 /**
  * Snippets of the documentation.
  *
- * 1. Every block of TypeScript begins with "```ts check" or "```ts run". Both are type-checked; the second is also run and must exit with 0.
+ * 1. Every block of TypeScript begins with "```ts check" or "```ts run". Both are type-checked; the second is also run.
  * 2. `file=name.ts` gives a block a name, so that later blocks of the page can import it.
- * 3. A block of "```text output" after one that runs is what it prints.
+ * 3. A block of "```text output" after one that runs is what it prints; without one it prints nothing.
  */
 import { basename } from "node:path";
 

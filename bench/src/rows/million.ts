@@ -13,7 +13,7 @@ const allowed = 0.2;
 type Sample = { readonly oneStep: number; readonly sequential: number; readonly latency: number };
 
 async function sample({ client }: Orchestrator, context: FamilyContext): Promise<Sample> {
-  const count = context.quick ? 100 : 500;
+  const count = context.quick ? 60 : 500;
   await runOnce(client, measured.oneStep, context, 0.5);
   return {
     oneStep: (await runOnce(client, measured.oneStep, context)).perSecond,
@@ -54,7 +54,7 @@ export const millionFamily: Family = {
   deadline: 600,
   async run(context) {
     const [empty, full] = context.databases as [string, string];
-    const count = context.quick ? 50_000 : 1_000_000;
+    const count = context.quick ? 20_000 : 1_000_000;
     const label = count.toLocaleString("en");
     await withOrchestrator({ store: postgresStore(full) }, async () => {});
     await fillFinished(full, count);

@@ -77,6 +77,8 @@ export interface Orchestrator extends AsyncDisposable {
 }
 
 const defaultPort = 7420;
+/** Requests under way end in milliseconds, but for those that wait for a store that is away. */
+const longestDrain = 1_000;
 const defaultTenant = "default";
 const shardsOfGroup = 256;
 const loopback = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
@@ -116,7 +118,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     throw error;
   }
   const operations = (tenant: string) => host.operations(tenant);
-  const http = createHttpServer({ operations, log });
+  const http = createHttpServer({ operations, log, drainTimeout: Math.min(grace, longestDrain) });
   let closing: Promise<void> | undefined;
   const close = async () => {
     await http.close();

@@ -1,20 +1,30 @@
-/** Notes what no program should cause: rejections that nobody handles, and warnings of the process. */
+/** Notes what no program should cause: rejections that nobody handles, and warnings of the process. Listens once, however many look on. */
+const onlookers = new Set<ProcessTrouble>();
+
+const rejected = (reason: unknown) => tell(`unhandled rejection: ${String(reason)}`);
+const warned = (warning: Error) => {
+  if (warning.name !== "ExperimentalWarning") tell(`warning: ${warning.name}: ${warning.message}`);
+};
+
+function tell(line: string): void {
+  for (const onlooker of onlookers) onlooker.seen.push(line);
+}
+
 export class ProcessTrouble {
   readonly seen: string[] = [];
-  readonly #rejected = (reason: unknown) => {
-    this.seen.push(`unhandled rejection: ${String(reason)}`);
-  };
-  readonly #warned = (warning: Error) => {
-    if (warning.name !== "ExperimentalWarning") this.seen.push(`warning: ${warning.name}: ${warning.message}`);
-  };
 
   constructor() {
-    process.on("unhandledRejection", this.#rejected);
-    process.on("warning", this.#warned);
+    if (onlookers.size === 0) {
+      process.on("unhandledRejection", rejected);
+      process.on("warning", warned);
+    }
+    onlookers.add(this);
   }
 
   stop(): void {
-    process.off("unhandledRejection", this.#rejected);
-    process.off("warning", this.#warned);
+    onlookers.delete(this);
+    if (onlookers.size > 0) return;
+    process.off("unhandledRejection", rejected);
+    process.off("warning", warned);
   }
 }

@@ -76,7 +76,8 @@ class Bench {
   replay(turns: readonly Turn[]): Promise<ReplayedRun> {
     return new Promise((resolve) => {
       const instance = this.#instance;
-      this.#turns.add(new Replay(instance, turns, this.#turns, (failure) => resolve({ instance, failure })));
+      const tail = turns.reduce((events, turn) => events + turn.events.length, 0);
+      this.#turns.add(new Replay(instance, turns, tail, this.#turns, (failure) => resolve({ instance, failure })));
     });
   }
 

@@ -57,7 +57,7 @@ export interface Handle<out O> {
   terminate(options?: { readonly reason?: string | undefined }): Promise<void>;
 }
 
-type Input<I> = [void] extends [I] ? { readonly input?: I } : { readonly input: I };
+type Input<I> = undefined extends I ? { readonly input?: I } : { readonly input: I };
 export type BatchStart<I> = StartOptions & Input<I>;
 
 export type BatchOutcome<O> = { readonly ok: true; readonly handle: Handle<O> } | { readonly ok: false; readonly error: Error };

@@ -147,7 +147,9 @@ export type Command =
   | {
       readonly type: "SideEffectRecorded";
       readonly effect: EffectId;
-      readonly value: Payload;
+      /** Absent when the function threw, or returned what cannot be stored; then `failure` says so. */
+      readonly value?: Payload;
+      readonly failure?: Failure;
     }
   | { readonly type: "EffectCancelled"; readonly effect: EffectId }
   | { readonly type: "VariablesChanged"; readonly variables: Payload }

@@ -43,6 +43,12 @@ export const instanceTransitions: Readonly<Record<Status, readonly Status[]>> = 
   CompensationFailed: [],
 };
 
+/**
+ * From so many losses on an activity is suspected of ending its process. It stays `Lost` until it is its turn to run alone, and only then its next attempt
+ * is recorded: so those that merely wait beside the culprit are not lost with it again.
+ */
+export const suspectLosses = 2;
+
 export type OpenActivity = {
   readonly name: string;
   readonly input: Payload;
@@ -198,7 +204,7 @@ export class InstanceState {
         return;
       case "AttemptLost":
         if (fact.cause === "shutdown") this.#moveActivity(fact.effect, "Lost", "Scheduled");
-        else this.#moveActivity(fact.effect, "Lost", "Scheduled", "Running").losses += 1;
+        else this.#attemptCrashed(fact.effect);
         return;
       case "ActivityCompleted":
         this.#resume();
@@ -291,6 +297,12 @@ export class InstanceState {
     if (activity === undefined) throw new InvalidTransition(`activity ${effect}`, "closed", states[0] ?? "");
     for (const state of states) activity.state = moveActivity(effect, activity.state, state);
     return activity;
+  }
+
+  #attemptCrashed(effect: EffectId): void {
+    const activity = this.#moveActivity(effect, "Lost");
+    activity.losses += 1;
+    if (activity.losses < suspectLosses) this.#moveActivity(effect, "Scheduled", "Running");
   }
 
   #attemptStarted(fact: Extract<Incoming, { type: "AttemptStarted" }>): void {

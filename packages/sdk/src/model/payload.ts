@@ -33,7 +33,7 @@ export type EncodeOptions = {
 /** Throws `PayloadError`: PAYLOAD_UNSERIALIZABLE with the `path` of the culprit, or PAYLOAD_TOO_LARGE. */
 export function encodePayload(value: unknown, options?: EncodeOptions): Payload {
   const limit = options?.limit ?? defaultPayloadLimit;
-  const text = plainText(value, limit) ?? surveyedText(value, limit, options?.what ?? "the value");
+  const text = plainText(value, limit) ?? otherText(value, limit, options?.what ?? "the value");
   if (text.length * 3 > limit) checkSize(text, limit, options?.what ?? "the value");
   return text;
 }
@@ -102,7 +102,12 @@ function isPlainObject(value: object, depth: number): boolean {
 
 // ── everything else ──
 
-function surveyedText(value: unknown, limit: number, what: string): string {
+function otherText(value: unknown, limit: number, what: string): string {
+  if (valuesLeft < 0 || charactersLeft < 0) {
+    throw new PayloadError(`${what} is too large to be stored: more than ${limit} bytes, which is the limit`, {
+      code: "PAYLOAD_TOO_LARGE",
+    });
+  }
   const survey = new Survey(limit, what);
   try {
     survey.visit(value);

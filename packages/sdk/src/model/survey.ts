@@ -140,28 +140,33 @@ export class Survey {
 
   #visitFields(value: Readonly<Record<string, unknown>>): void {
     if (Object.getPrototypeOf(value) === null) this.rich = true;
-    const isEnumerable = (symbol: symbol) => Object.prototype.propertyIsEnumerable.call(value, symbol);
-    const symbol = this.#guarded(() => Object.getOwnPropertySymbols(value).find(isEnumerable));
-    if (symbol !== undefined) this.#refuse(`has a symbol as a key (${String(symbol)})`, "use a string");
+    for (const symbol of this.#guarded(() => Object.getOwnPropertySymbols(value))) {
+      if (Object.prototype.propertyIsEnumerable.call(value, symbol))
+        this.#refuse(`has a symbol as a key (${String(symbol)})`, "use a string");
+    }
     for (const key of this.#guarded(() => Object.keys(value))) {
       this.#count(key.length);
-      this.#visitAt(key, () => value[key]);
+      this.#visitField(value, key);
     }
   }
 
   #visitArray(value: readonly unknown[]): void {
+    const { length } = value;
     const keys = this.#guarded(() => Object.keys(value));
-    if (keys.length < value.length) {
-      this.rich = true;
-      this.#holes -= value.length - keys.length;
-      if (this.#holes < 0) this.#tooLarge();
+    // Indices come first and in order: when the last key is the last index and no key is missing, there are no others.
+    if (keys.length === length && (length === 0 || keys[length - 1] === String(length - 1))) {
+      for (let index = 0; index < length; index++) this.#visitField(value, index);
+      return;
     }
+    this.rich = true;
+    this.#holes -= Math.max(0, length - keys.length);
+    if (this.#holes < 0) this.#tooLarge();
     for (const key of keys) {
       const index = Number(key);
-      if (String(index) !== key || index >= value.length) {
+      if (String(index) !== key || !Number.isInteger(index) || index < 0 || index >= length) {
         this.#refuse(`is an array with a property ${JSON.stringify(key)}`, "pass an object, or `[...value]` without it");
       }
-      this.#visitAt(index, () => value[index]);
+      this.#visitField(value, index);
     }
   }
 
@@ -169,8 +174,8 @@ export class Survey {
     this.rich = true;
     let index = 0;
     for (const [key, item] of Map.prototype.entries.call(map)) {
-      this.#visitAt({ place: `key ${index}` }, () => key);
-      this.#visitAt({ place: typeof key === "string" ? JSON.stringify(key) : `value ${index}` }, () => item);
+      this.#visitAt({ place: `key ${index}` }, key);
+      this.#visitAt({ place: typeof key === "string" ? JSON.stringify(key) : `value ${index}` }, item);
       index++;
     }
   }
@@ -178,7 +183,7 @@ export class Survey {
   #visitSet(set: ReadonlySet<unknown>): void {
     this.rich = true;
     let index = 0;
-    for (const item of Set.prototype.values.call(set)) this.#visitAt({ place: `item ${index++}` }, () => item);
+    for (const item of Set.prototype.values.call(set)) this.#visitAt({ place: `item ${index++}` }, item);
   }
 
   #visitError(error: object): void {
@@ -191,9 +196,21 @@ export class Survey {
       this.#count(at.message.length + (at.stack?.length ?? 0));
   }
 
-  #visitAt(step: Step, read: () => unknown): void {
+  #visitField(container: object, key: string | number): void {
+    this.#path.push(key);
+    let value: unknown;
+    try {
+      value = (container as Readonly<Record<string | number, unknown>>)[key];
+    } catch (cause) {
+      this.#refuseUnreadable(cause);
+    }
+    this.visit(value);
+    this.#path.pop();
+  }
+
+  #visitAt(step: Step, value: unknown): void {
     this.#path.push(step);
-    this.visit(this.#guarded(read));
+    this.visit(value);
     this.#path.pop();
   }
 
@@ -220,8 +237,12 @@ export class Survey {
     try {
       return read();
     } catch (cause) {
-      return this.#refuse(`cannot be read (${messageOf(cause)})`, "pass plain data without getters that throw", cause);
+      return this.#refuseUnreadable(cause);
     }
+  }
+
+  #refuseUnreadable(cause: unknown): never {
+    return this.#refuse(`cannot be read (${messageOf(cause)})`, "pass plain data without getters that throw", cause);
   }
 
   #refuse(why: string, advice: string, cause?: unknown): never {

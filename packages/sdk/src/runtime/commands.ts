@@ -49,7 +49,7 @@ export class Commands {
   /** Throws `PayloadError`, TURN_TOO_LARGE or HISTORY_TOO_LONG. */
   encode(value: unknown, what: string): Payload {
     const payload = encodePayload(value, { limit: this.limits.payload, what });
-    this.#count(payload);
+    this.count(payload);
     return payload;
   }
 
@@ -61,7 +61,7 @@ export class Commands {
     const key = digest(given);
     const recorded = this.#recorder.inputOf(effect, key);
     if (recorded === undefined) return { input: this.encode(parse(schema, given, what), what), digest: key };
-    this.#count(recorded);
+    this.count(recorded);
     return { input: recorded, digest: key };
   }
 
@@ -73,12 +73,14 @@ export class Commands {
       });
   }
 
-  #count(payload: Payload): void {
-    this.#turnLength += payload.length;
-    if (this.#turnLength > this.limits.turn)
+  /** Counts what a turn records; what does not fit is refused and not counted. */
+  count(payload: Payload): void {
+    const length = this.#turnLength + payload.length;
+    if (length > this.limits.turn)
       throw new WovyrError(
         `One turn would record more than ${this.limits.turn} characters. Start fewer effects at once, or pass references instead of large values.`,
         { code: "TURN_TOO_LARGE" },
       );
+    this.#turnLength = length;
   }
 }

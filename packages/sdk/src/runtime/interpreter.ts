@@ -4,12 +4,14 @@
  * 1. Every effect becomes one `Operation`; leaves are recorded, combinators are not: what they lead to is.
  * 2. Whatever is wrong with an effect is thrown at its yield, before anything of it is recorded.
  */
+import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import type { AnyEffect } from "../effects/any-effect.ts";
 import { maxBranches } from "../effects/branches.ts";
 import { type Branch, type CallSite, Effect } from "../effects/effect.ts";
 import { Task } from "../effects/task.ts";
 import { AuthoringError, CancelledError, TimeoutError } from "../model/errors.ts";
-import type { EffectId, TimerPurpose } from "../model/history.ts";
+import { errorOf, type Failure, failureOf } from "../model/failure.ts";
+import type { EffectId, Payload, TimerPurpose } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import { closing } from "./closing.ts";
 import { allPolicy, anyPolicy, racePolicy, settledPolicy, tolerantPolicy } from "./combinators.ts";
@@ -31,6 +33,7 @@ export interface Surroundings {
   newRunId(): string;
   /** Set when the execution can go no further. */
   readonly broken: Error | undefined;
+  readonly definition: Pick<WorkflowDefinition, "errors">;
   newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done): Operation;
 }
 
@@ -213,14 +216,25 @@ export class Interpreter {
   }
 
   #sideEffect(effect: Kind<"sideEffect">, id: EffectId, done: Done): Operation {
-    try {
-      const value = this.#commands.replaying ? "" : this.#commands.encode(effect.fn(), "value of a side effect");
-      const command = this.#commands.record({ type: "SideEffectRecorded", effect: id, value }, effect.site);
-      if (this.#surroundings.broken === undefined) done(fulfilled(decodePayload(command.value)));
-    } catch (error) {
-      done(rejected(error));
+    const called = this.#commands.replaying ? {} : this.#called(effect.fn);
+    const command = this.#commands.record({ type: "SideEffectRecorded", effect: id, ...called }, effect.site);
+    if (this.#surroundings.broken !== undefined) return closedOperation;
+    const { value, failure } = command;
+    if (value === undefined) done(rejected(failure && errorOf(failure, this.#surroundings.definition.errors)));
+    else {
+      if (this.#commands.replaying) this.#commands.count(value);
+      done(fulfilled(decodePayload(value)));
     }
     return closedOperation;
+  }
+
+  /** What the function of a side effect came to. Its failure is recorded like its value: it may hang on what no replay can repeat. */
+  #called(fn: () => unknown): { readonly value: Payload } | { readonly failure: Failure } {
+    try {
+      return { value: this.#commands.encode(fn(), "value of a side effect") };
+    } catch (error) {
+      return { failure: failureOf(error) };
+    }
   }
 
   #combinator(effect: Kind<"all" | "settled" | "any" | "race">, id: EffectId, fiber: Fiber, done: Done): Operation {

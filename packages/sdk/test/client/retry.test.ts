@@ -7,7 +7,6 @@ import { workflow } from "../../src/define/workflow.ts";
 import { ApiError, PayloadError, WovyrError } from "../../src/model/errors.ts";
 import { loopback, problem, send } from "./loopback.ts";
 
-// biome-ignore lint/correctness/useYield: a workflow may be done at once
 const echo: Workflow<unknown, unknown> = workflow("echo", async function* (input: unknown) {
   return input;
 });

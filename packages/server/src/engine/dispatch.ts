@@ -3,7 +3,8 @@
  *
  * 1. An attempt begins only after the commit that records it.
  * 2. At most `concurrency` attempts run at once; the others wait in order.
- * 3. An attempt whose process was lost twice is suspect: suspects run one at a time.
+ * 3. An activity whose process was lost twice is suspect: suspects run one at a time, and the attempt of one is recorded only when its turn has come, so
+ *    that those that wait are not lost with the one that ends the process.
  * 4. Each attempt reports exactly one outcome, or none when it was stopped or the dispatcher was closed; what arrives later is dropped.
  */
 import { ActivityError, NonRetryableError, RetryAfterError, TimeoutError, WovyrError } from "@wovyr/sdk";
@@ -23,6 +24,7 @@ import {
   resolveRetry,
   resolveTimeouts,
   retryDelay,
+  suspectLosses,
 } from "@wovyr/sdk/internal";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
@@ -51,7 +53,11 @@ export type DispatchOptions = {
   readonly payloadLimit: number;
 };
 
-const suspectLosses = 2;
+/** One that waits to run alone; `begin` leads to `start`. */
+export type Suspect = Pick<Attempt, "run" | "effect"> & {
+  readonly activity: Pick<OpenActivity, "name" | "losses">;
+  readonly begin: () => void;
+};
 
 export class Dispatch {
   readonly #options: DispatchOptions;
@@ -60,8 +66,9 @@ export class Dispatch {
   readonly #known = new Set<string>();
   #waiting: Attempt[] = [];
   #head = 0;
-  readonly #suspects: Attempt[] = [];
-  #suspectRunning = false;
+  readonly #suspects: Suspect[] = [];
+  /** The one whose turn it is, by key: from when it is told so until its attempt has ended. */
+  #suspect: string | undefined;
   #closed = false;
   #idleWaiters: (() => void)[] = [];
 
@@ -84,21 +91,35 @@ export class Dispatch {
 
   start(attempt: Attempt): void {
     if (this.#closed) return;
-    this.#known.add(attemptKey(attempt.run, attempt.effect));
+    const key = attemptKey(attempt.run, attempt.effect);
+    this.#known.add(key);
+    if (key === this.#suspect) {
+      this.#runAlone(attempt);
+      return;
+    }
     if (attempt.activity.losses >= suspectLosses) {
-      this.#suspects.push(attempt);
-      this.#nextSuspect();
+      this.startAlone({ ...attempt, begin: () => this.#runAlone(attempt) });
       return;
     }
     if (this.#running.size < this.#options.concurrency && this.#head >= this.#waiting.length) this.#run(attempt, () => this.#fill());
     else this.#waiting.push(attempt);
   }
 
+  /** Lets a suspect begin when no other one runs. */
+  startAlone(suspect: Suspect): void {
+    if (this.#closed) return;
+    this.#known.add(attemptKey(suspect.run, suspect.effect));
+    this.#suspects.push(suspect);
+    this.#nextSuspect();
+  }
+
   /** Asks an attempt to stop and forgets it. */
   stop(run: string, effect: EffectId, reason: Error): void {
     const key = attemptKey(run, effect);
     this.#known.delete(key);
-    this.#running.get(key)?.stop(reason);
+    const running = this.#running.get(key);
+    if (running !== undefined) running.stop(reason);
+    else this.#suspectEnded(key);
   }
 
   /** Begins no further attempt; resolves when those that run have ended. */
@@ -121,6 +142,7 @@ export class Dispatch {
     this.#suspects.length = 0;
     this.#known.clear();
     for (const attempt of [...this.#running.values()]) attempt.stop(reason);
+    this.#suspect = undefined;
   }
 
   #fill(): void {
@@ -141,19 +163,31 @@ export class Dispatch {
   }
 
   #nextSuspect(): void {
-    if (this.#suspectRunning || this.#closed) return;
+    if (this.#suspect !== undefined || this.#closed) return;
     const next = this.#suspects.shift();
     if (next === undefined) return;
-    this.#suspectRunning = true;
+    const key = attemptKey(next.run, next.effect);
+    if (!this.#known.has(key)) {
+      this.#nextSuspect();
+      return;
+    }
+    this.#suspect = key;
     this.#options.log.warn("an activity that lost its process before runs alone", {
       activity: next.activity.name,
       run: next.run,
       losses: next.activity.losses,
     });
-    this.#run(next, () => {
-      this.#suspectRunning = false;
-      this.#nextSuspect();
-    });
+    next.begin();
+  }
+
+  #runAlone(attempt: Attempt): void {
+    this.#run(attempt, () => this.#suspectEnded(attemptKey(attempt.run, attempt.effect)));
+  }
+
+  #suspectEnded(key: string): void {
+    if (this.#suspect !== key) return;
+    this.#suspect = undefined;
+    this.#nextSuspect();
   }
 
   #run(attempt: Attempt, then: () => void): void {

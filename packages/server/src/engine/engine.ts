@@ -19,11 +19,12 @@ import {
   type Incoming,
   type OpenActivity,
   type PayloadCodec,
+  suspectLosses,
 } from "@wovyr/sdk/internal";
 import { Dispatch } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { HistoryRows } from "./history-row.ts";
-import { Instance, type InstanceHost, type InstanceIdentity, type OpenTurn } from "./instance.ts";
+import { Instance, type InstanceHost, type InstanceIdentity, type OpenTurn, turnMail } from "./instance.ts";
 import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits, type TurnOutcome } from "./journal.ts";
 import { type LoadedRun, Loader } from "./loader.ts";
@@ -88,6 +89,8 @@ export type Start = {
 };
 
 const attemptLossLimit = 5;
+/** How long `close` waits for a store that does not answer, in milliseconds. */
+const storePatience = 1_500;
 
 export class Engine {
   readonly options: EngineOptions;
@@ -112,6 +115,11 @@ export class Engine {
   #recovery: Promise<void> = Promise.resolve();
   #recovered = false;
   #closing = false;
+  #closed = false;
+  /** Counts how often this node lost its shards: what was begun before is void after. */
+  #term = 0;
+  /** Runs whose turns take one item each, since the store refuses one of several. */
+  readonly #careful = new Set<string>();
 
   constructor(options: EngineOptions) {
     this.options = options;
@@ -236,14 +244,15 @@ export class Engine {
     await Promise.race([this.dispatch.drain(), graceOver]);
     cancelGrace();
     this.dispatch.abort(new CancelledError("the orchestrator is shutting down; the attempt is made again elsewhere"));
-    if (this.ownership.holds && this.journal.down === undefined) {
-      await this.#settled();
+    if (this.ownership.holds && this.journal.down === undefined && (await this.#settledUnlessStalled())) {
       this.#releaseAttempts();
-      await this.#settled();
+      await this.#settledUnlessStalled();
     }
     this.#loader.stop();
     this.#turns.stop();
-    await this.ownership.release();
+    await this.#atMost(storePatience, this.ownership.release());
+    this.#closed = true;
+    this.journal.stop();
     this.#lost(
       new ApiError("The orchestrator is shutting down; try again.", {
         code: "SHUTTING_DOWN",
@@ -252,7 +261,29 @@ export class Engine {
     );
   }
 
-  /** Resolves when no turn is queued, running or being saved. */
+  /** True when the promise was kept within so many milliseconds. */
+  async #atMost(milliseconds: number, promise: Promise<void>): Promise<boolean> {
+    const { clock } = this.options;
+    let cancel = () => {};
+    const late = new Promise<boolean>((resolve) => {
+      cancel = clock.wakeAt(clock.now() + milliseconds, () => resolve(false));
+    });
+    const kept = await Promise.race([promise.then(() => true), late]);
+    cancel();
+    return kept;
+  }
+
+  /** Waits until everything is saved; false when the store is away, or has not taken anything for a while. */
+  async #settledUnlessStalled(): Promise<boolean> {
+    const settled = this.#settled();
+    for (;;) {
+      const { flushes } = this.journal;
+      if (await this.#atMost(storePatience, settled)) return this.journal.down === undefined;
+      if (this.journal.flushes === flushes) return false;
+    }
+  }
+
+  /** Resolves when no turn is queued, running or being saved, or when the store is away. */
   async #settled(): Promise<void> {
     while (!this.#turns.idle || this.#loading.size > 0 || this.#anyActive()) {
       await this.journal.idle();
@@ -333,6 +364,7 @@ export class Engine {
   /** Everything in memory is void: another node acts on it, or nobody does any more. */
   #lost(reason: WovyrError): void {
     this.#recovered = false;
+    this.#term += 1;
     this.#timers.stop();
     if (!this.#closing) this.dispatch.forget(reason);
     this.#deferred.clear();
@@ -342,7 +374,7 @@ export class Engine {
     for (const instance of [...this.table.values()]) {
       const { mailbox } = instance;
       instance.mailbox = [];
-      if (instance.phase !== "saving") this.table.remove(instance);
+      this.table.remove(instance);
       refuse(mailbox);
     }
     for (const mail of this.#loading.values()) refuse(mail);
@@ -418,10 +450,10 @@ export class Engine {
     this.load(key, mail);
   }
 
-  /** Loads a parked run and lets its code try again. */
-  giveChance(key: InstanceKey): Promise<void> {
-    this.#chances.add(key.run);
-    return this.load(key);
+  /** The run is parked, and its code may try again as soon as it is loaded. */
+  giveChance(key: InstanceKey): void {
+    if (this.table.get(key.run) === undefined) this.#chances.add(key.run);
+    else this.deliver(key, { fact: { type: "Resumed" } });
   }
 
   /** Brings a run into memory, if it is not there. Resolves when it is, or when there is no such run. */
@@ -433,9 +465,12 @@ export class Engine {
     }
     if (this.table.get(key.run) !== undefined) return Promise.resolve();
     this.#loading.set(key.run, mail === undefined ? [] : [mail]);
+    const term = this.#term;
     return this.#loader.load(key).then(
-      (loaded) => this.#loaded(key, loaded),
-      (error) => this.#notLoaded(key, error),
+      (loaded) => (term === this.#term ? this.#loaded(key, loaded) : undefined),
+      (error) => {
+        if (term === this.#term) this.#notLoaded(key, error);
+      },
     );
   }
 
@@ -491,9 +526,15 @@ export class Engine {
       this.options.log.warn(`workflow "${row.workflow}" version "${row.version}" is not registered here; its runs wait until it is`, {
         run: row.run,
       });
+    if (this.#careful.has(row.run)) instance.mailPerTurn = 1;
     const strikes = this.#strikes.against(row);
+    const term = this.#term;
     return new Promise((resolve) => {
       const enter = (settle: () => void) => {
+        if (term !== this.#term) {
+          resolve();
+          return;
+        }
         instance.weight = weight;
         instance.phase = "idle";
         instance.mailbox = this.#takeLoading(instance.identity);
@@ -529,8 +570,10 @@ export class Engine {
   /** What a loaded run needs before anything else: a second chance, or that attempts died with their process. */
   #revived(instance: Instance): void {
     if (instance.state.closed || instance.execution === undefined) return;
-    if (instance.state.parked === undefined) instance.mailbox.unshift(...this.#lostAttempts(instance));
-    else if (this.#chances.delete(instance.identity.run)) instance.mailbox.unshift({ fact: { type: "Resumed" } });
+    const { parked } = instance.state;
+    if (parked !== undefined && !this.#chances.delete(instance.identity.run)) return;
+    const resumed: Mail[] = parked === undefined ? [] : [{ fact: { type: "Resumed" } }];
+    instance.mailbox.unshift(...resumed, ...this.#lostAttempts(instance));
   }
 
   #lostAttempts(instance: Instance): Mail[] {
@@ -538,13 +581,17 @@ export class Engine {
     const mail: Mail[] = [];
     for (const [effect, activity] of instance.state.activities) {
       if (reported.has(`outcome:${effect}:${activity.attempt}`) || this.dispatch.has(instance.identity.run, effect)) continue;
-      if (activity.state === "Scheduled")
-        mail.push({
-          fact: { type: "AttemptStarted", effect, attempt: activity.attempt },
-        });
       if (activity.state === "Running") mail.push(...lossOf(effect, activity));
+      else if (activity.state !== "Retrying" && activity.losses >= suspectLosses) this.#startAlone(instance, effect, activity);
+      else if (activity.state === "Scheduled") mail.push({ fact: { type: "AttemptStarted", effect, attempt: activity.attempt } });
     }
     return mail;
+  }
+
+  /** A suspect's next attempt is recorded when no other suspect runs. */
+  #startAlone({ identity: { tenant, run } }: Instance, effect: string, activity: OpenActivity): void {
+    const fact: Incoming = { type: "AttemptStarted", effect, attempt: activity.attempt };
+    this.dispatch.startAlone({ run, effect, activity, begin: () => this.deliver({ tenant, run }, { fact }) });
   }
 
   #newInstance(identity: InstanceIdentity): Instance {
@@ -574,6 +621,7 @@ export class Engine {
   }
 
   #rest(instance: Instance): void {
+    if (this.#careful.delete(instance.identity.run)) instance.mailPerTurn = turnMail;
     if (instance.state.closed) this.table.remove(instance);
     else this.table.rest(instance);
   }
@@ -637,7 +685,8 @@ export class Engine {
       at: turn.at,
       facts: turn.facts,
     }));
-    this.#startWork(instance, turn, prepared, rejectedChildren);
+    // Another node may own it meanwhile; then that one does the rest.
+    if (instance.phase === "saving") this.#startWork(instance, turn, prepared, rejectedChildren);
     this.#keepHeld(instance, turn.held);
     if (turn.plan.closing !== undefined) this.waiters.tell(instance.identity.run, turn.plan.closing);
     if (instance.phase !== "saving") return;
@@ -692,8 +741,9 @@ export class Engine {
 
   #startAttempt(instance: Instance, effect: string): void {
     const activity = instance.state.activities.get(effect);
+    if (activity?.state === "Lost") this.#startAlone(instance, effect, { ...activity });
     const leaf = instance.execution?.leaves.get(effect);
-    if (activity === undefined || leaf?.work.kind !== "activity") return;
+    if (activity?.state !== "Running" || leaf?.work.kind !== "activity") return;
     const { tenant, run, id, workflow } = instance.identity;
     this.dispatch.start({
       tenant,
@@ -728,9 +778,12 @@ export class Engine {
 
   /** Items that wait for the run's code stay in its durable inbox; then they are as good as delivered. */
   #keepHeld(instance: Instance, held: readonly Mail[]): void {
-    const volatile = held.filter((mail) => mail.inbox === undefined && mail.fact.type !== "TimerFired");
-    if (volatile.length === 0) return;
     const { tenant, run, shard } = instance.identity;
+    // These two come again by themselves: from a row, and from the state of the activity.
+    const volatile = held.filter(({ inbox, fact: { type } }) => inbox === undefined && type !== "TimerFired" && type !== "AttemptStarted");
+    for (const { fact } of held)
+      if (fact.type === "AttemptStarted") this.dispatch.stop(run, fact.effect, new CancelledError("the run is parked"));
+    if (volatile.length === 0) return;
     const keep = async () => {
       const messages = volatile.map(async ({ fact }) => ({
         tenant,
@@ -767,7 +820,7 @@ export class Engine {
       return;
     }
     const { unavailable } = this;
-    if (unavailable !== undefined && !this.#closing) {
+    if (unavailable !== undefined && (!this.#closing || this.#closed)) {
       for (const item of mail) item.receipt?.refused(unavailable);
       return;
     }
@@ -794,6 +847,11 @@ export class Engine {
       return;
     }
     const suspects = turn.mail.filter(({ fact }) => fact.type === "ActivityCompleted" || fact.type === "EventReceived");
+    if (suspects.length > 1) {
+      this.#careful.add(instance.identity.run);
+      for (const item of mail) this.deliver(instance.identity, item);
+      return;
+    }
     for (const item of mail) {
       const { fact } = item;
       if (fact.type === "ActivityCompleted" && suspects.includes(item))

@@ -67,7 +67,7 @@ export interface InstanceHost {
   jobDone(instance: Instance): void;
 }
 
-const turnMail = 10_000;
+export const turnMail = 10_000;
 const turnWeight = 16 * 1024 * 1024;
 
 export class Instance implements Job {
@@ -76,6 +76,8 @@ export class Instance implements Job {
   state = new InstanceState();
   execution: Execution | undefined;
   mailbox: Mail[] = [];
+  /** Items that one turn takes at most. */
+  mailPerTurn = turnMail;
   /** Present until the row exists. */
   create: NewInstance | undefined;
   phase: "loading" | "idle" | "queued" | "running" | "saving" | "dropped" = "idle";
@@ -156,7 +158,7 @@ export class Instance implements Job {
       }
       if (execution !== undefined) this.#fold(turn, execution.takeFacts());
       const mail = this.mailbox[this.#next];
-      if (mail === undefined || this.#next >= turnMail || this.#turnWeight > turnWeight) break;
+      if (mail === undefined || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) break;
       this.#next += 1;
       this.#turnWeight += weightOf(mail.fact);
       if (this.#apply(turn, mail) && execution?.busy === true) return false;

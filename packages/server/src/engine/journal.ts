@@ -5,6 +5,7 @@
  * 2. A turn's outcome is told once: durable, refused, or impossible.
  * 3. When the store cannot say what became of a flush, the very same turns are written again until it can: their tails and nonces make that safe. A turn
  *    that is refused then and whose nonce is the stored one was durable already.
+ * 4. A turn is written only under the epoch under which it was made: what was made before its shard was lost is void, even if the shard came back.
  */
 import type { WovyrError } from "@wovyr/sdk";
 import type { Clock } from "./ports/clock.ts";
@@ -21,6 +22,8 @@ export type TurnOutcome =
 
 type Entry = {
   readonly write: TurnWrite;
+  /** Under which it was made. */
+  readonly epoch: number | undefined;
   readonly settle: (outcome: TurnOutcome) => void;
 };
 
@@ -57,6 +60,9 @@ export class Journal {
   #flushing = false;
   #down: StoreUnavailableError | undefined;
   #idleWaiters: (() => void)[] = [];
+  #flushes = 0;
+  #stopped = false;
+  #endPause = () => {};
 
   constructor(options: {
     store: Store;
@@ -94,14 +100,25 @@ export class Journal {
   }
 
   submit(write: TurnWrite, settle: (outcome: TurnOutcome) => void): void {
-    this.#queue.push({ write, settle });
+    this.#queue.push({ write, epoch: this.#epochOf(write.shard), settle });
     this.#queueBytes += write.events.length;
     if (this.#flushing) return;
     this.#flushing = true;
     this.#loop.immediate(() => void this.#run());
   }
 
-  /** Resolves when nothing is queued or in flight. */
+  /** How often the store has taken a flush. */
+  get flushes(): number {
+    return this.#flushes;
+  }
+
+  /** Nothing is tried again: what could not be written counts as refused. */
+  stop(): void {
+    this.#stopped = true;
+    this.#endPause();
+  }
+
+  /** Resolves when nothing is queued or in flight, or when the store turns out to be away. */
   idle(): Promise<void> {
     if (!this.#flushing) return Promise.resolve();
     return new Promise((resolve) => this.#idleWaiters.push(resolve));
@@ -110,6 +127,10 @@ export class Journal {
   async #run(): Promise<void> {
     while (this.#queue.length > 0) await this.#flush(this.#take());
     this.#flushing = false;
+    this.#tellIdle();
+  }
+
+  #tellIdle(): void {
     const waiters = this.#idleWaiters;
     this.#idleWaiters = [];
     for (const tell of waiters) tell();
@@ -132,14 +153,22 @@ export class Journal {
     return this.#queue.splice(0, count);
   }
 
-  async #flush(entries: readonly Entry[]): Promise<void> {
+  async #flush(all: readonly Entry[]): Promise<void> {
     let retried = false;
+    let entries = all;
     for (let delay = firstRetry; ; delay = Math.min(delay * 2, longestRetry)) {
       try {
+        const stale = entries.filter(({ epoch, write }) => epoch !== this.#epochOf(write.shard));
+        if (stale.length > 0) {
+          await this.#settleRefused(stale, retried);
+          entries = entries.filter((entry) => !stale.includes(entry));
+          if (entries.length === 0) return;
+        }
         const { done, rejectedChildren, failed } = await this.#store.commit({
           fence: this.#fence(entries),
           turns: entries.map((entry) => entry.write),
         });
+        this.#flushes += 1;
         this.#recovered();
         const refused: Entry[] = [];
         for (const entry of entries) {
@@ -158,6 +187,9 @@ export class Journal {
         }
         retried = true;
         await this.#outage(error, delay);
+        if (!this.#stopped) continue;
+        for (const entry of entries) entry.settle({ kind: "refused" });
+        return;
       }
     }
   }
@@ -171,8 +203,8 @@ export class Journal {
     }
   }
 
-  /** Repeats a read until the store answers. */
-  async #patiently<T>(read: () => Promise<T>): Promise<T> {
+  /** Repeats a read until the store answers; undefined when the journal is stopped. */
+  async #patiently<T>(read: () => Promise<T>): Promise<T | undefined> {
     for (let delay = firstRetry; ; delay = Math.min(delay * 2, longestRetry)) {
       try {
         const value = await read();
@@ -181,6 +213,7 @@ export class Journal {
       } catch (error) {
         if (!(error instanceof StoreUnavailableError)) throw error;
         await this.#outage(error, delay);
+        if (this.#stopped) return undefined;
       }
     }
   }
@@ -198,8 +231,14 @@ export class Journal {
     if (this.#down === undefined)
       this.#log.error(`the store cannot be reached; writing is tried again until it can: ${error.message}`, { store: this.#store.kind });
     this.#down = error;
+    this.#tellIdle();
+    if (this.#stopped) return;
     await new Promise<void>((resolve) => {
-      this.#clock.wakeAt(this.#clock.now() + delay, resolve);
+      const cancel = this.#clock.wakeAt(this.#clock.now() + delay, resolve);
+      this.#endPause = () => {
+        cancel();
+        resolve();
+      };
     });
   }
 

@@ -38,14 +38,17 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
     case "InstanceStarted":
       return state.start === undefined ? apply : known;
     case "ActivityCompleted":
-    case "ActivityFailed":
     case "AttemptLost": {
       const activity = state.activities.get(fact.effect);
       return when(activity?.state === "Running" && activity.attempt === fact.attempt);
     }
+    case "ActivityFailed": {
+      const activity = state.activities.get(fact.effect);
+      return when((activity?.state === "Running" || activity?.state === "Lost") && activity.attempt === fact.attempt);
+    }
     case "AttemptStarted": {
       const activity = state.activities.get(fact.effect);
-      if (activity?.state === "Scheduled") return when(activity.attempt === fact.attempt);
+      if (activity?.state === "Scheduled" || activity?.state === "Lost") return when(activity.attempt === fact.attempt);
       return when(activity?.state === "Retrying" && activity.attempt + 1 === fact.attempt);
     }
     case "TimerFired":

@@ -493,7 +493,8 @@ export class LocalOperations implements Operations {
     const engine = this.#acting();
     const fact = make(options.idempotencyKey ?? `m-${engine.newRunId()}`, engine);
     const open = options.runId === undefined ? engine.table.open(this.#tenant, id) : undefined;
-    const run = open?.identity.run ?? (await this.#row(engine, id, options.runId)).run;
+    // One that is not durable yet may be refused: then another run has the id.
+    const run = (open?.create === undefined ? open?.identity.run : undefined) ?? (await this.#row(engine, id, options.runId)).run;
     return new Promise((resolve, reject) => {
       engine.deliver(
         { tenant: this.#tenant, run },

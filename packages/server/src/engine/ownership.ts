@@ -26,6 +26,8 @@ export type OwnershipOptions = {
 };
 
 const retryMilliseconds = 500;
+/** A node that stands by looks this often whether the owner has died or has given up its shards. */
+const standbyMilliseconds = 1_000;
 
 export class Ownership {
   readonly #options: OwnershipOptions;
@@ -138,7 +140,7 @@ export class Ownership {
           { holder },
         );
       this.#heldBy = holder;
-      return Math.min(Math.max(...claim.held.map((shard) => shard.remaining), retryMilliseconds / 10), lease) + 20;
+      return Math.min(Math.max(...claim.held.map((shard) => shard.remaining), retryMilliseconds / 10) + 20, standbyMilliseconds);
     } catch (error) {
       if (error instanceof StoreUnavailableError) this.#unreachable = error;
       else {

@@ -1,4 +1,8 @@
-/** What a node does when it has taken shards: it looks at every run that was at work, gives parked ones another chance, and delivers what is in the inbox. */
+/**
+ * What a node does when it has taken shards: it looks at every run that was at work, gives parked ones another chance, and delivers what is in the inbox.
+ *
+ * 1. A parked run is loaded together with the messages that it could not take: an outcome among them tells that an attempt was not lost.
+ */
 import type { Engine } from "./engine.ts";
 import type { InstanceKey } from "./ports/store.ts";
 
@@ -6,20 +10,27 @@ const pageRuns = 200;
 const pageMessages = 500;
 
 export async function recover(engine: Engine): Promise<void> {
-  await recoverRuns(engine, "busy");
-  await recoverRuns(engine, "parked");
+  await eachPage(engine, "parked", async (page) => {
+    for (const row of page) engine.giveChance(row);
+  });
+  await eachPage(engine, "busy", (page) => loadAll(engine, page));
   await recoverInbox(engine);
+  await eachPage(engine, "parked", (page) => loadAll(engine, page));
 }
 
-/** One page at a time: the next is read when the runs of the last are in memory. */
-async function recoverRuns(engine: Engine, which: "busy" | "parked"): Promise<void> {
+async function loadAll(engine: Engine, page: readonly InstanceKey[]): Promise<void> {
+  await Promise.all(page.map((row) => engine.load(row)));
+}
+
+/** One page at a time: the next is read when the work on the last is done. */
+async function eachPage(engine: Engine, which: "busy" | "parked", work: (page: readonly InstanceKey[]) => Promise<void>): Promise<void> {
   const { store } = engine.options;
   for (let after: InstanceKey | undefined; ; ) {
     const page = await store.listRunnable(engine.ownership.shards, which, {
       ...(after !== undefined && { after }),
       limit: pageRuns,
     });
-    await Promise.all(page.map((row) => (which === "parked" ? engine.giveChance(row) : engine.load(row))));
+    await work(page);
     const last = page[page.length - 1];
     if (last === undefined || page.length < pageRuns) return;
     after = last;

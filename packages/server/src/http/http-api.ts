@@ -41,9 +41,21 @@ export type HttpApiOptions = {
 export function httpApi(options: HttpApiOptions): FastifyPluginAsync {
   const drain = new Drain();
   return async (app) => {
+    warnOfShortNames(app);
     app.addHook("preClose", async () => drain.begin());
     await mountApi(app, options, drain);
   };
+}
+
+const longestName = 255;
+
+/** The host's router decides how long a name in a path may be, before any route sees it. */
+function warnOfShortNames({ initialConfig, log }: FastifyInstance): void {
+  const most = initialConfig.routerOptions?.maxParamLength ?? initialConfig.maxParamLength ?? longestName;
+  if (most >= longestName) return;
+  log.warn(
+    `Wovyr's ids have up to ${longestName} characters; this Fastify instance refuses more than ${most}: make it with routerOptions: { maxParamLength: 765 }`,
+  );
 }
 
 const defaults = {

@@ -29,6 +29,7 @@ export function openapiDocument(prefix: string): Json {
     info: {
       title: "Wovyr",
       version: "1",
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       description: "Durable functions for TypeScript: start workflows, watch them, talk to them.",
     },
     servers: [{ url: prefix === "" ? "/" : prefix }],

@@ -12,13 +12,22 @@ export function sendProblem(
 ): FastifyReply {
   const known = errorOfFramework(error);
   const problem = problemOf(known, base);
-  if (problem.status >= 500 && !problem.retryable) logFault(error, request, log);
+  if (isFault(problem)) logFault(error, request, log);
   const retryAfter = retryAfterOf(known, problem);
   if (retryAfter !== undefined) reply.header(headerNames.retryAfter, String(Math.ceil(retryAfter / 1_000)));
   return reply
     .code(problem.status)
     .header("content-type", mediaTypes.problem)
     .send(JSON.stringify(withOccurrence(problem, request)));
+}
+
+/** Logs what ended a reply that had begun, if it is a fault of the server: its status cannot tell any more. */
+export function logLate(error: unknown, request: FastifyRequest, log: HttpLog | undefined): void {
+  if (isFault(problemOf(error))) logFault(error, request, log);
+}
+
+function isFault({ status, retryable }: Problem): boolean {
+  return status >= 500 && !retryable;
 }
 
 function withOccurrence(problem: Problem, request: FastifyRequest): Problem {

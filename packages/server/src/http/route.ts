@@ -7,7 +7,7 @@ import { bodyCheck } from "./body-check.ts";
 import type { AnyHandler } from "./handler.ts";
 import type { HttpLog } from "./http-log.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
-import { sendProblem } from "./problem-reply.ts";
+import { logLate, sendProblem } from "./problem-reply.ts";
 import { tenantOf } from "./tenant.ts";
 
 export type RouteContext = {
@@ -26,7 +26,7 @@ export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler
     const names = request.params as Record<string, string>;
     for (const name in names) checkName(names[name], `the ${name} in the path`);
     const view = viewOf(request.headers.accept);
-    const answer = await handler({
+    const call = {
       operations: operations(tenantOf(request)),
       names,
       idempotencyKey: route.changes && idempotencyKeyOf(request),
@@ -36,8 +36,15 @@ export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler
       prefix,
       request,
       reply,
-    } as never);
-    return answer === taken ? undefined : written(answer, reply, view);
+    };
+    try {
+      const answer = await handler(call as never);
+      return answer === taken ? undefined : written(answer, reply, view);
+    } catch (error) {
+      if (!reply.sent) throw error;
+      logLate(error, request, log);
+      return undefined;
+    }
   };
   app.route({
     method: route.method,

@@ -280,3 +280,17 @@ for (const [what, body, pointers] of badBatches) {
     assert.deepEqual((answer.json.errors as { pointer: string }[]).map(({ pointer }) => pointer).sort(), pointers);
   });
 }
+
+test("a value that is nested a million deep is refused, and costs nobody else", async () => {
+  const deep = "[".repeat(1_000_000) + "]".repeat(1_000_000);
+  const post = (body: string, type = "application/json") =>
+    send(routes.startInstance, samples.startInstance, { body, headers: { "content-type": type } });
+  assertProblem(await post(`{"input":${deep}}`), "PAYLOAD_UNSERIALIZABLE", "plain");
+  assertProblem(await post(`{"input":${deep}}`, "application/vnd.wovyr+json"), "PAYLOAD_UNSERIALIZABLE", "typed");
+  assertProblem(await post(`{"memo":{"a":${deep}}}`), "PAYLOAD_UNSERIALIZABLE", "memo");
+  assertProblem(await post(`{"attributes":{"a":${deep}}}`), "SCHEMA_VIOLATION", "attributes");
+  assertProblem(await post(deep), "SCHEMA_VIOLATION", "the body itself");
+  const rich = `~[${Array.from({ length: 200_000 }, (_, at) => `[${at + 1}]`).join(",")},1]`;
+  assertProblem(await post(rich, "application/vnd.wovyr+json"), "MALFORMED_REQUEST", "rich");
+  assertProblem(await post('~[{"input":1},["Map",2,2],["Map",1,1]]', "application/vnd.wovyr+json"), "MALFORMED_REQUEST", "a cycle");
+});

@@ -211,3 +211,24 @@ test("HEAD does not open a stream", async (context) => {
   const response = await fetch(`${url}/v1/instances/a/stream`, { method: "HEAD" });
   assert.deepEqual([response.status, response.headers.get("allow")], [405, "GET"]);
 });
+
+test("a stream whose source fails ends, and the failure is logged", async (context) => {
+  const lines: string[] = [];
+  const operations = scripted({
+    history: async () => ({ runId: "r", items: [event(1)] }),
+    async *stream() {
+      yield { runId: "r", event: event(1) };
+      throw new TypeError("secret is not a function");
+    },
+  });
+  const app = createHttpServer({
+    operations: () => operations,
+    log: { error: (message, data) => void lines.push(`${message} ${String(Reflect.get(data ?? {}, "error"))}`) },
+  });
+  context.after(() => app.close());
+  const url = await app.listen({ host: "127.0.0.1", port: 0 });
+  const text = await (await fetch(`${url}/v1/instances/a/stream`)).text();
+  assert.match(text, /id: r:1\n/);
+  assert.doesNotMatch(text, /secret/);
+  assert.deepEqual(lines, ["GET /v1/instances/a/stream failed TypeError: secret is not a function"]);
+});

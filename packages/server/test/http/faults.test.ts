@@ -5,7 +5,7 @@ import { ApiError, type Operations, type ResultResponse, WovyrError } from "@wov
 import { createHttpServer } from "../../src/http/create-http-server.ts";
 import { scripted } from "./scripted-operations.ts";
 
-type Line = { readonly message: string; readonly data: object | undefined };
+type Line = { readonly message: string; readonly data?: { readonly error?: Error } | undefined };
 
 async function listening(context: TestContext, script: Partial<Operations>) {
   const lines: Line[] = [];
@@ -28,7 +28,7 @@ test("a fault of ours is a 500 that tells nothing, and is logged with its stack"
   assert.match(JSON.parse(text).instance, /^urn:wovyr:request:/);
   assert.equal(lines.length, 1);
   assert.equal(lines[0]?.message, "GET /v1/instances/a failed");
-  assert.match((lines[0]?.data as { error: Error }).error.stack ?? "", /secret is not a function\n +at /);
+  assert.match(lines[0]?.data?.error?.stack ?? "", /secret is not a function\n +at /);
 });
 
 test("what passes by itself says when to come back, and is not logged as a fault", async (context) => {
@@ -80,25 +80,40 @@ function pending() {
   return { result, waiting, open: () => open };
 }
 
+/** Something that begins, and ends when the test lets it. */
+function gated() {
+  let reach = () => {};
+  let open = () => {};
+  const reached = new Promise<void>((resolve) => {
+    reach = resolve;
+  });
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const pass = () => {
+    reach();
+    return opened;
+  };
+  return { pass, reached, open: () => open() };
+}
+
 test("a server that closes answers who is waiting with 202, and lets a request under way end", async (context) => {
   const { result, waiting, open } = pending();
-  let finish = () => {};
+  const gate = gated();
   const { app, url } = await listening(context, {
     result,
     start: async () => {
-      await new Promise<void>((resolve) => {
-        finish = resolve;
-      });
+      await gate.pass();
       return { id: "a", runId: "r", status: "Running", created: true, replayed: false };
     },
   });
   const poll = fetch(`${url}/v1/instances/a/result?wait=60s`);
   const start = fetch(`${url}/v1/workflows/w/instances`, { method: "POST" });
-  await waiting;
+  await Promise.all([waiting, gate.reached]);
   const closed = app.close();
   const polled = await poll;
   assert.deepEqual([polled.status, await polled.json()], [202, { id: "a", runId: "r", status: "Waiting" }]);
-  finish();
+  gate.open();
   assert.equal((await start).status, 201);
   await closed;
   assert.equal(open(), 0);
@@ -119,26 +134,24 @@ test("a start that waits is answered with what it started when the server closes
 
 test("a request that comes while the server closes is sent away with 503", async (context) => {
   const { result, waiting } = pending();
-  let finish = () => {};
+  const gate = gated();
   const { app, url } = await listening(context, {
     result,
     history: async () => {
-      await new Promise<void>((resolve) => {
-        finish = resolve;
-      });
+      await gate.pass();
       return { runId: "r", items: [] };
     },
   });
   const poll = fetch(`${url}/v1/instances/a/result?wait=60s`);
   const slow = fetch(`${url}/v1/instances/a/history`);
-  await waiting;
+  await Promise.all([waiting, gate.reached]);
   const closed = app.close();
   await (await poll).text();
   const late = await fetch(`${url}/v1/instances/a`);
   assert.deepEqual([late.status, ((await late.json()) as { code: string }).code], [503, "SHUTTING_DOWN"]);
   assert.equal(late.headers.get("retry-after"), "1");
   assert.equal((await fetch(`${url}/health/live`)).status, 200);
-  finish();
+  gate.open();
   await (await slow).text();
   await closed;
 });

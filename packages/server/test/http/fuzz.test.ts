@@ -30,19 +30,16 @@ function namesOf(operationId: OperationId, route: Route): fc.Arbitrary<Record<st
   const parameters = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
   // A stream of an open run would not end.
   const ids = operationId === "streamInstance" ? ended : known;
-  const one = (parameter: string) => {
-    if (parameter === "id")
-      return fc.oneof(
-        { weight: 4, arbitrary: fc.constantFrom(...ids) },
-        fc.stringMatching(/^[a-z0-9_.:~@-]{1,9}$/).filter((id) => !known.includes(id)),
-        anyText.map((text) => `\u0000${text}`),
-      );
-    return fc.oneof(
-      { weight: 4, arbitrary: fc.constantFrom("echo", "order", "failing", "approved") },
-      fc.stringMatching(/^[a-z0-9_.:~@-]{1,9}$/),
-      anyText,
-    );
-  };
+  const unknownId = fc.stringMatching(/^[a-z0-9_.:~@-]{1,9}$/).map((id) => `no-${id}`);
+  const word = fc.stringMatching(/^[a-z0-9_.:~@-]{1,9}$/);
+  const one = (parameter: string) =>
+    parameter === "id"
+      ? fc.oneof(
+          { weight: 4, arbitrary: fc.constantFrom(...ids) },
+          unknownId,
+          anyText.map((text) => `\u0000${text}`),
+        )
+      : fc.oneof({ weight: 4, arbitrary: fc.constantFrom("echo", "order", "failing", "approved") }, word, anyText);
   return fc.record(Object.fromEntries(parameters.map((parameter) => [parameter, one(parameter)])), { noNullPrototype: true });
 }
 

@@ -2,7 +2,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import fc from "fast-check";
 
-const names = fc.oneof(fc.stringMatching(/^[A-Za-z0-9_.:~@-]{1,12}$/), fc.constantFrom("completed", "waiting", "a", "x".repeat(255)));
+const names = fc.oneof(fc.stringMatching(/^[A-Za-z0-9_.:~@-]{1,12}$/), fc.constantFrom("waiting", "a", "x".repeat(255)));
 const durations = fc.oneof(fc.nat(50), fc.constantFrom("5ms", "PT0.01S", "0"));
 const times = fc.date({ min: new Date(0), max: new Date("9999-01-01T00:00:00Z"), noInvalidDate: true }).map((date) => date.toISOString());
 

@@ -20,6 +20,8 @@ export type PostgresDriverOptions = {
 };
 
 const longestPause = 1;
+/** Seconds that statements under way get when the store is closed; then their connections are cut. */
+const closeTimeout = 2;
 
 export class PostgresDriver implements SqlDriver {
   readonly #options: PostgresDriverOptions;
@@ -44,7 +46,7 @@ export class PostgresDriver implements SqlDriver {
   async close(): Promise<void> {
     this.#closed = true;
     const pools = [...this.#pools.values()];
-    await Promise.all(pools.map((sql) => sql.end()));
+    await Promise.all(pools.map((sql) => sql.end({ timeout: closeTimeout })));
   }
 
   async #run<T>(lane: SqlLane, work: (sql: postgres.Sql) => Promise<T>): Promise<T> {

@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+
+const importOrExport = /^(?:import|export)\b(?!\s+type\b)[^;]*?from\s+"([^"]+)";/gm;
+
+/** Everything that a file loads when it runs, through the files of this package. */
+function loads(file: string, seen: Set<string>, packages: Set<string>): void {
+  if (seen.has(file)) return;
+  seen.add(file);
+  for (const [, target = ""] of readFileSync(file, "utf8").matchAll(importOrExport)) {
+    if (target.startsWith(".")) loads(join(dirname(file), target), seen, packages);
+    else packages.add(target);
+  }
+}
+
+test("the client's door loads nothing that a browser lacks, and nothing of the replay runtime", () => {
+  const files = new Set<string>();
+  const packages = new Set<string>();
+  loads(join(import.meta.dirname, "../../src/client.ts"), files, packages);
+  assert.deepEqual([...packages].sort(), ["@sinclair/typebox", "devalue", "nanoid"]);
+  for (const file of files) {
+    assert.doesNotMatch(file, /\/src\/(?:runtime|effects)\//);
+    assert.doesNotMatch(readFileSync(file, "utf8"), /\b(?:process|Buffer)\.\w/, file);
+  }
+});

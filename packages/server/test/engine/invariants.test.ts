@@ -1,0 +1,287 @@
+/** The invariants of docs on architecture that need no database: each test fails when the line of code that keeps its invariant is taken out. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type ActivityError, activity, all, awaitEvent, child, event, sleep, Type, workflow } from "@wovyr/sdk";
+import type { Turn } from "@wovyr/sdk/internal";
+import { memoryStore } from "@wovyr/server/internal";
+import { checkEndOfCase, createFaultyStore, createTestEnvironment, ExecutionRecord, FaultPlan, Gate, replayHistory } from "@wovyr/testing";
+import { inCase } from "./case.ts";
+
+const ping = event("ping", Type.Number());
+const facts = (turns: readonly Turn[]) => turns.flatMap((turn) => turn.events);
+
+test("invariant 1: nothing is acknowledged, executed, published or shown before the commit that records it", async () => {
+  const plan = new FaultPlan();
+  const record = new ExecutionRecord();
+  const work = activity("work", async () => record.note("work"));
+  const sub = workflow("sub", async function* () {
+    record.note("child entered");
+    yield* sleep("1s");
+  });
+  const worker = workflow("worker", async function* () {
+    yield* awaitEvent(ping);
+    yield* all([work(), child(sub, undefined, { id: "sub" })]);
+    return "done";
+  });
+  await inCase({ workflows: [worker, sub], store: createFaultyStore(memoryStore(), plan) }, async (env) => {
+    env.autoSkip = false;
+    const told: string[] = [];
+    const tell = (what: string) => () => {
+      told.push(what);
+    };
+
+    const start = plan.hold("commit");
+    const starting = env.start(worker, undefined, { id: "worker" });
+    void starting.then(tell("started"));
+    await start.reached;
+    await macrotasks();
+    assert.deepEqual(told, []);
+    assert.equal(await env.bareStore.findInstance("default", "worker"), undefined);
+    start.release();
+    const run = await starting;
+
+    const streamed: string[] = [];
+    const stream = (async () => {
+      for await (const { type } of run.stream()) streamed.push(type);
+    })();
+    await env.settle();
+    assert.deepEqual(streamed, ["InstanceStarted", "EventAwaited"]);
+
+    const delivery = plan.hold("commit");
+    const sending = run.send(ping, 1).then(tell("sent"));
+    await delivery.reached;
+    await macrotasks();
+    assert.deepEqual(told, ["started"]);
+    assert.deepEqual(record.order, []);
+    assert.equal(streamed.length, 2);
+    assert.deepEqual((await run.describe()).activities, []);
+    delivery.release();
+    await sending;
+    await env.settle();
+    assert.deepEqual([...record.order].sort(), ["child entered", "work"]);
+
+    const end = plan.hold("commit", { where: ({ args }) => JSON.stringify(args).includes("InstanceCompleted") });
+    const result = run.result().then(tell("result"));
+    const moving = env.advance("1s");
+    await end.reached;
+    await macrotasks();
+    assert.deepEqual(told, ["started", "sent"]);
+    end.release();
+    await moving;
+    await env.settle();
+    assert.equal((await env.state("worker")).status, "Completed");
+    await Promise.all([result, stream]);
+    assert.deepEqual(told, ["started", "sent", "result"]);
+  });
+});
+
+test("invariant 3: two owners never write over one another; the one that lost drops what it made, without its clean-up", async () => {
+  const provider = memoryStore();
+  const gate = new Gate<string, string>();
+  const record = new ExecutionRecord();
+  const work = activity("work", gate.body);
+  const after = activity("after", async (value: string) => record.note(value));
+  const worker = workflow("worker", async function* () {
+    try {
+      const value = yield* work("work");
+      yield* after(value);
+      return value;
+    } finally {
+      record.note("finally");
+    }
+  });
+  await using zombie = await createTestEnvironment({ workflows: [worker], store: provider, autoSkip: false });
+  const run = await zombie.start(worker, undefined, { id: "worker" });
+  await gate.arrived("work");
+  await using owner = await createTestEnvironment({ workflows: [worker], store: provider, autoSkip: false, seed: 2 });
+  await owner.settle();
+  assert.deepEqual(gate.waiting, ["work", "work"]);
+
+  gate.open("work", "from the zombie");
+  await zombie.settle();
+  assert.deepEqual(record.order, []);
+  gate.open("work", "from the owner");
+  await owner.settle();
+  assert.deepEqual(record.order, ["from the owner", "finally"]);
+  assert.equal(await owner.handle(worker, "worker").result(), "from the owner");
+
+  const turns = await owner.history("worker", run.runId);
+  let next = 1;
+  for (const turn of turns) {
+    assert.equal(turn.seq, next);
+    next += turn.events.length;
+  }
+  assert.equal(facts(turns).filter((fact) => fact.type === "ActivityCompleted" && fact.effect === "0").length, 1);
+  await checkEndOfCase(owner);
+});
+
+test("invariant 4: a history replays to exactly its commands, and every change to a command is found at its event", async () => {
+  const work = activity("work", async (n: number) => n);
+  const worker = workflow("worker", async function* () {
+    for (let n = 0; n < 3; n++) yield* all([work(n), sleep("1s"), awaitEvent(ping)]);
+  });
+  await inCase({ workflows: [worker] }, async (env) => {
+    const run = await env.start(worker);
+    for (let n = 0; n < 3; n++) await run.send(ping, n);
+    await run.result();
+    const turns = await env.history(run.id);
+    assert.equal((await replayHistory(worker, turns)).failure, undefined);
+    let changes = 0;
+    for (const [at, turn] of turns.entries())
+      for (const [index, fact] of turn.events.entries()) {
+        const changed =
+          fact.type === "ActivityScheduled"
+            ? { ...fact, digest: "other" }
+            : fact.type === "TimerStarted" || fact.type === "EventAwaited" || fact.type === "EventConsumed"
+              ? { ...fact, effect: `${fact.effect}x` }
+              : undefined;
+        if (changed === undefined) continue;
+        changes += 1;
+        const forged = turns.with(at, { ...turn, events: turn.events.with(index, changed) });
+        const { failure } = await replayHistory(worker, forged);
+        assert.equal((failure as { seq?: number } | undefined)?.seq, turn.seq + index, `${fact.type} at ${turn.seq + index}`);
+      }
+    assert.ok(changes >= 9);
+  });
+});
+
+test("invariant 5: an attempt keeps its key and number over crashes, its result is recorded once, and losses have a bound of their own", async () => {
+  const gate = new Gate<undefined, string>(() => "work");
+  const work = activity("work", { retry: { maxAttempts: 1 } }, gate.body);
+  const worker = workflow("worker", async function* () {
+    try {
+      return yield* work();
+    } catch (error) {
+      return ((error as ActivityError).cause as { code: string }).code;
+    }
+  });
+  await inCase({ workflows: [worker] }, async (env) => {
+    env.autoSkip = false;
+    const seen = new Set<string>();
+    const survivor = await env.start(worker, undefined, { id: "survivor" });
+    for (let crash = 0; crash < 4; crash++) {
+      const { ctx } = await gate.arrived();
+      seen.add(`${ctx.idempotencyKey} ${ctx.attempt}`);
+      gate.open("work", "lost");
+      env.crash();
+      await env.restart();
+      await env.settle();
+    }
+    assert.deepEqual([...seen], [`${survivor.runId}/0 1`]);
+    gate.open("work", "kept");
+    assert.equal(await survivor.result(), "kept");
+    const kept = facts(await env.history("survivor"));
+    assert.equal(kept.filter((fact) => fact.type === "AttemptLost").length, 4);
+    assert.equal(kept.filter((fact) => fact.type === "ActivityCompleted").length, 1);
+
+    const killer = await env.start(worker, undefined, { id: "killer" });
+    for (let crash = 0; crash < 5; crash++) {
+      await gate.arrived();
+      env.crash();
+      gate.open("work", "lost");
+      await env.restart();
+      await env.settle();
+    }
+    assert.equal(await killer.result(), "ATTEMPTS_LOST");
+    assert.equal(env.executions.count(`${killer.runId}/0`), 5);
+  });
+});
+
+test("invariant 5: activities that lost their process twice run one at a time, so that the one that kills it is found", async () => {
+  const gate = new Gate<string, string>();
+  const work = activity("work", gate.body);
+  const worker = workflow("worker", async function* (name: string) {
+    return yield* work(name);
+  });
+  await inCase({ workflows: [worker] }, async (env) => {
+    env.autoSkip = false;
+    const names = ["a", "b", "c"];
+    const runs = await Promise.all(names.map((name) => env.start(worker, name)));
+    for (let crash = 0; crash < 2; crash++) {
+      for (const name of names) await gate.arrived(name);
+      env.crash();
+      for (const name of gate.waiting) gate.open(name, "lost");
+      await env.restart();
+      await env.settle();
+    }
+    for (let ended = 0; ended < 3; ended++) {
+      await env.settle();
+      assert.equal(gate.waiting.length, 1);
+      const [name = ""] = gate.waiting;
+      gate.open(name, name);
+    }
+    assert.deepEqual((await Promise.all(runs.map((run) => run.result()))).sort(), names);
+  });
+});
+
+test("invariant 6: after a crash before or after any commit every run ends as it would have, and nothing acknowledged is lost", async () => {
+  const record = new ExecutionRecord();
+  const work = activity("work", { retry: { initialDelay: "1s", jitter: "none" } }, async (name: string, ctx) => {
+    record.note(`${ctx.idempotencyKey}#${ctx.attempt}`);
+    if (name === "flaky" && ctx.attempt === 1) throw new Error("once");
+    return name;
+  });
+  const sub = workflow("sub", async function* (n: number) {
+    yield* sleep("1s");
+    return [n, yield* work("in child")];
+  });
+  const worker = workflow("worker", async function* () {
+    const got = yield* awaitEvent(ping);
+    const both = yield* all([work("steady"), work("flaky")]);
+    yield* sleep("1s");
+    return [got, both, yield* child(sub, 4)];
+  });
+  const expected = [3, ["steady", "flaky"], [4, "in child"]];
+  let commits = 1;
+  for (let crashAt = 0; crashAt <= commits; crashAt++)
+    for (const at of ["before", "after"] as const) {
+      const plan = new FaultPlan();
+      await inCase({ workflows: [worker, sub], store: createFaultyStore(memoryStore(), plan) }, async (env) => {
+        let seen = 0;
+        let crashed = false;
+        plan.watch(
+          "commit",
+          () => {
+            seen += 1;
+            if (seen !== crashAt || crashed) return;
+            crashed = true;
+            env.crash();
+          },
+          at,
+        );
+        /** Does a call until it is acknowledged; a call without an answer is made again. */
+        const acknowledged = async <T>(call: () => Promise<T>): Promise<T> => {
+          try {
+            return await call();
+          } catch (error) {
+            assert.equal((error as { code: string }).code, "UNREACHABLE");
+            await env.restart();
+            return call();
+          }
+        };
+        const begin = record.total;
+        const run = await acknowledged(() => env.start(worker, undefined, { id: "worker", idempotencyKey: "once" }));
+        await acknowledged(() => run.send(ping, 3, { idempotencyKey: "ping" }));
+        const result = run.result();
+        for (let idle = 0; idle < 3; idle++) {
+          await env.settle();
+          if (!env.running) await env.restart();
+          await env.advance("10s");
+          if (!env.running) await env.restart();
+        }
+        assert.deepEqual(await result, expected, `crash ${at} commit ${crashAt}`);
+        if (crashAt === 0) commits = seen;
+        const completed = new Map<string, number>();
+        for (const key of record.order.slice(begin)) completed.set(key, (completed.get(key) ?? 0) + 1);
+        // Four attempts in all; a crash may repeat those whose outcome was not durable, and no other.
+        const repeated = [...completed.values()].reduce((sum, count) => sum + count - 1, 0);
+        assert.equal(completed.size, 4);
+        assert.ok(crashAt === 0 ? repeated === 0 : repeated <= 2, `${repeated} repeated by a crash ${at} commit ${crashAt}`);
+      });
+    }
+  assert.ok(commits >= 8, `${commits} commits`);
+});
+
+async function macrotasks(count = 5): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
+}

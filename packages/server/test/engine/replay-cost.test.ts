@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { activity, all, awaitEvent, event, Type, workflow } from "@wovyr/sdk";
+import { createTestEnvironment, replayHistory } from "@wovyr/testing";
+
+const work = activity("work", async (n: number) => n);
+const tick = event("tick", Type.Number());
+
+const sequence = workflow("sequence", async function* (size: number) {
+  for (let n = 0; n < size; n++) yield* work(n);
+  return size;
+});
+
+const drain = workflow("drain", async function* (size: number) {
+  yield* awaitEvent(event("begin"));
+  let sum = 0;
+  for (let n = 0; n < size; n++) sum += yield* awaitEvent(tick);
+  return sum;
+});
+
+/** The quickest of three cold replays, in milliseconds. */
+async function replayTime(of: Parameters<typeof replayHistory>[0], turns: Parameters<typeof replayHistory>[1]): Promise<number> {
+  let best = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 3; round++) {
+    const began = performance.now();
+    const { failure } = await replayHistory(of, turns);
+    assert.equal(failure, undefined);
+    best = Math.min(best, performance.now() - began);
+  }
+  return best;
+}
+
+test("H019 a cold replay takes time in proportion to the history", async () => {
+  await using env = await createTestEnvironment({ workflows: [sequence] });
+  const times: number[] = [];
+  for (const size of [2_000, 8_000]) {
+    const run = await env.start(sequence, size);
+    assert.equal(await run.result(), size);
+    times.push(await replayTime(sequence, await env.history(run.id)));
+  }
+  const [small = 0, large = 0] = times;
+  assert.ok(large / small < 4 * 1.8, `2,000 steps: ${small.toFixed(1)} ms, 8,000 steps: ${large.toFixed(1)} ms`);
+});
+
+test("H019 buffered events are taken in time that does not depend on how many wait", async () => {
+  await using env = await createTestEnvironment({ workflows: [drain] });
+  const times: number[] = [];
+  for (const size of [1_000, 4_000]) {
+    const run = await env.start(drain, size);
+    await Promise.all(Array.from({ length: size }, (_, n) => run.send(tick, n)));
+    await run.send(event("begin"));
+    assert.equal(await run.result(), (size * (size - 1)) / 2);
+    times.push(await replayTime(drain, await env.history(run.id)));
+  }
+  const [small = 0, large = 0] = times;
+  assert.ok(large / small < 4 * 2.2, `1,000 events: ${small.toFixed(1)} ms, 4,000 events: ${large.toFixed(1)} ms`);
+});
+
+test("H019 10,000 parallel activities end in one turn each way, and the limit of history gives advice", async () => {
+  const fan = workflow("fan", async function* (size: number) {
+    return (yield* all(Array.from({ length: size }, (_, n) => work(n)))).length;
+  });
+  await using env = await createTestEnvironment({ workflows: [fan, sequence], limits: { activities: 20_000, history: 30_000 } });
+  const run = await env.start(fan, 10_000);
+  assert.equal(await run.result(), 10_000);
+  assert.ok((await env.history(run.id)).length < 50);
+  await replayTime(fan, await env.history(run.id));
+});

@@ -1,0 +1,5 @@
+import { test } from "node:test";
+import { closesUnderLoad } from "./graceful-close.ts";
+
+test("H094 postgres: closing under load loses nothing, counts nothing as lost, and ends in time", (context) =>
+  closesUnderLoad(context, "postgres"));

@@ -1,0 +1,67 @@
+/** What a test stands on: a directory for records and gates, a database, and the processes that it starts there. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import type { StoreProvider } from "../../src/engine/ports/store.ts";
+import { PgliteDriver } from "../../src/store/pglite/driver.ts";
+import { pgliteStore } from "../../src/store/pglite.ts";
+import { PostgresDriver } from "../../src/store/postgres/driver.ts";
+import { postgresStore } from "../../src/store/postgres.ts";
+import type { SqlDriver } from "../../src/store/sql/driver.ts";
+import { createDatabase } from "../store/postgres-database.ts";
+import { type Host, type HostedStore, type HostOptions, startHost } from "./host.ts";
+
+export type Ground = {
+  readonly directory: string;
+  readonly store: HostedStore;
+  readonly provider: StoreProvider;
+  /** Starts an orchestrator here; it ends with the test at the latest. */
+  host(options?: Partial<HostOptions>): Host;
+  /** A connection of the test's own. The embedded database has only one at a time: no orchestrator may run then. */
+  sql<T>(work: (driver: SqlDriver) => Promise<T>): Promise<T>;
+};
+
+export type StoreKind = HostedStore["kind"];
+
+export async function ground(context: Pick<TestContext, "after">, kind: StoreKind): Promise<Ground> {
+  const directory = mkdtempSync(join(tmpdir(), "wovyr-recovery-"));
+  const database = kind === "postgres" ? await createDatabase() : undefined;
+  const store: HostedStore =
+    database === undefined ? { kind: "pglite", directory: join(directory, "store") } : { kind: "postgres", url: database.url };
+  const hosts: Host[] = [];
+  context.after(async () => {
+    await Promise.all(hosts.map((host) => host.destroy()));
+    await database?.drop();
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+  });
+  return {
+    directory,
+    store,
+    provider: store.kind === "pglite" ? pgliteStore(store.directory) : postgresStore(store.url),
+    host(options = {}) {
+      const host = startHost({ store, record: directory, ...options });
+      hosts.push(host);
+      return host;
+    },
+    async sql(work) {
+      const driver = connect(store);
+      try {
+        return await work(driver);
+      } finally {
+        await driver.close();
+      }
+    },
+  };
+}
+
+function connect(store: HostedStore): SqlDriver {
+  if (store.kind === "pglite") return new PgliteDriver(join(store.directory, "data"));
+  return new PostgresDriver({
+    url: store.url,
+    prepare: false,
+    connections: { write: 1, read: 1 },
+    statementDeadline: 30_000,
+    connectTimeout: 5,
+  });
+}

@@ -1,0 +1,4 @@
+import { test } from "node:test";
+import { killedUnderLoad } from "./sigkill.ts";
+
+test("H057 postgres: killed twenty times under load, every run ends once and right", (context) => killedUnderLoad(context, "postgres"));
