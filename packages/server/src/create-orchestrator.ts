@@ -106,7 +106,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     node: processName(hostname(), process.pid, nanoid(8)),
     lease: milliseconds(options.lease ?? "10s", "lease"),
     deadOwners: (owners) => deadProcesses(owners, hostname()),
-    turnBegan: (turn) => watchdog?.began(turn),
+    turnBegan: (run, tail) => watchdog?.began(run, tail),
     opened: (store) => {
       if (turnTimeout !== undefined) watchdog ??= startWatchdog(store.strikes, turnTimeout);
     },

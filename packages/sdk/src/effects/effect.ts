@@ -27,7 +27,8 @@ export abstract class Effect<out T> {
   }
 }
 
-const siteDepth = 4;
+/** The caller's frame is the user's line. */
+const siteDepth = 1;
 
 /** Captures the stack from the caller of `above` on. */
 export function captureSite(above: ((...args: never[]) => unknown) | (abstract new (...args: never[]) => unknown)): CallSite {

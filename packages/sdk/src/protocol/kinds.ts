@@ -26,7 +26,7 @@ export const timestamp: TUnsafe<string> = Type.Unsafe<string>({
   description: "RFC 3339, with its zone",
 });
 
-export const durationText = "milliseconds, a text such as `90s`, `3 days` or `1h30m`, or ISO 8601 such as `P1DT2H`";
+const durationText = "milliseconds, a text such as `90s`, `3 days` or `1h30m`, or ISO 8601 such as `P1DT2H`";
 
 export const durationSchema: TUnsafe<Duration> = Type.Unsafe<Duration>({
   [Kind]: "wovyr:duration",

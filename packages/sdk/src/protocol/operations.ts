@@ -46,6 +46,8 @@ export type StartRequest = {
   readonly idempotencyKey?: string;
   /** Milliseconds to wait for the result; 0 or absent: do not wait. */
   readonly wait?: number;
+  /** Ends the wait, and not the run. */
+  readonly signal?: AbortSignal;
 };
 
 export type StartResponse = {

@@ -80,7 +80,7 @@ export const bodyErrors = [
 ] as const satisfies readonly ErrorCode[];
 
 /** What a route that takes an `Idempotency-Key` may answer with. */
-export const changeErrors = ["IDEMPOTENCY_CONFLICT", "IDEMPOTENCY_IN_FLIGHT", "NOT_OWNER"] as const satisfies readonly ErrorCode[];
+export const changeErrors = ["IDEMPOTENCY_CONFLICT", "NOT_OWNER"] as const satisfies readonly ErrorCode[];
 
 /** The longest that one request waits, in milliseconds; a longer `wait` counts as this. */
 export const longestWait = 60_000;
@@ -94,7 +94,6 @@ const workflowOf = nameParameter("Only instances of this workflow.");
 
 const startErrors = [
   "WORKFLOW_NOT_FOUND",
-  "VERSION_MISSING",
   "INVALID_INPUT",
   "INVALID_DURATION",
   "INVALID_OPTION",

@@ -57,15 +57,12 @@ export const BatchBody = Type.Object(
 export type BatchBody = Static<typeof BatchBody>;
 
 export const EventBody = Type.Object({ payload: Type.Optional(anyValue) }, { ...strict, $id: "Event" });
-export type EventBody = Static<typeof EventBody>;
 
 const reason = Type.Optional(Type.String({ maxLength: 1_000 }));
 
 export const CancelBody = Type.Object({ mode: Type.Optional(choice(["graceful", "immediate"])), reason }, { ...strict, $id: "Cancel" });
-export type CancelBody = Static<typeof CancelBody>;
 
 export const TerminateBody = Type.Object({ reason }, { ...strict, $id: "Terminate" });
-export type TerminateBody = Static<typeof TerminateBody>;
 
 // ── answers ──
 

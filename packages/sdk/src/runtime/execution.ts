@@ -455,7 +455,7 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
       return;
     }
     try {
-      const value = parse(this.definition.output, outcome.value, `output of workflow "${this.definition.name}"`);
+      const value = parse(this.definition.output, outcome.value, `output of workflow "${this.definition.name}"`, "INVALID_OUTPUT");
       this.#closeWith({
         type: "InstanceCompleted",
         output: this.#commands.encode(value, `output of workflow "${this.definition.name}"`),

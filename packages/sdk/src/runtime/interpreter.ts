@@ -11,7 +11,7 @@ import { type Branch, type CallSite, Effect } from "../effects/effect.ts";
 import { Task } from "../effects/task.ts";
 import { AuthoringError, CancelledError, TimeoutError } from "../model/errors.ts";
 import { errorOf, type Failure, failureOf } from "../model/failure.ts";
-import type { EffectId, Payload, TimerPurpose } from "../model/history.ts";
+import type { Command, EffectId, Payload, TimerPurpose } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import { closing } from "./closing.ts";
 import { allPolicy, anyPolicy, racePolicy, settledPolicy, tolerantPolicy } from "./combinators.ts";
@@ -217,7 +217,10 @@ export class Interpreter {
 
   #sideEffect(effect: Kind<"sideEffect">, id: EffectId, done: Done): Operation {
     const called = this.#commands.replaying ? {} : this.#called(effect.fn);
-    const command = this.#commands.record({ type: "SideEffectRecorded", effect: id, ...called }, effect.site);
+    const command = this.#commands.record<Extract<Command, { type: "SideEffectRecorded" }>>(
+      { type: "SideEffectRecorded", effect: id, ...called },
+      effect.site,
+    );
     if (this.#surroundings.broken !== undefined) return closedOperation;
     const { value, failure } = command;
     if (value === undefined) done(rejected(failure && errorOf(failure, this.#surroundings.definition.errors)));

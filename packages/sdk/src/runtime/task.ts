@@ -1,7 +1,7 @@
 /**
  * A branch that runs on its own: started by `spawn`, joined as often as wanted, cancelled by hand or when the generator that spawned it ends.
  */
-import type { CancelledError } from "../model/errors.ts";
+import { CancelledError } from "../model/errors.ts";
 import type { EffectId } from "../model/history.ts";
 import { closedOperation, type Done, type Operation, type Outcome } from "./operation.ts";
 
@@ -22,7 +22,7 @@ export class TaskState {
   }
 
   get failedUnseen(): boolean {
-    return this.outcome !== undefined && !this.outcome.ok && !this.#joined;
+    return this.outcome !== undefined && !this.outcome.ok && !this.#joined && !(this.outcome.error instanceof CancelledError);
   }
 
   settle(outcome: Outcome): void {

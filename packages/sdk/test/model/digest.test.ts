@@ -199,6 +199,6 @@ describe("a digest", () => {
       assert.match(digest(value), /^[0-9a-z]{14}$/);
       assert.equal(digest(value), digest(value));
     }
-    assert.ok(Date.now() - started < 10_000);
+    assert.ok(Date.now() - started < 30_000);
   });
 });

@@ -403,7 +403,7 @@ describe("a value that is too large", () => {
     for (const value of [bomb, [bomb, 1n], Object.assign([], { length: 4_000_000_000 }), ...many]) {
       assert.throws(() => encodePayload(value), { code: "PAYLOAD_TOO_LARGE" });
     }
-    assert.ok(Date.now() - started < 5_000);
+    assert.ok(Date.now() - started < 20_000);
   });
 });
 

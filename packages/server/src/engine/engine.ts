@@ -76,7 +76,7 @@ export type EngineOptions = {
   readonly lease: number;
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
   /** Hears which run's turn is being made, for the watchdog; undefined when none is. */
-  readonly turnBegan?: (turn: { tenant: string; run: string; tail: number; workflow: string } | undefined) => void;
+  readonly turnBegan?: (run: InstanceIdentity | undefined, tail: number) => void;
 };
 
 /** Why a new instance was not created; the caller finds out which identity was taken. */
@@ -89,8 +89,10 @@ export type Start = {
 };
 
 const attemptLossLimit = 5;
+const startKeyLife = 24 * 3_600_000;
+const housekeepingInterval = 600_000;
 /** How long `close` waits for a store that does not answer, in milliseconds. */
-const storePatience = 1_500;
+const storePatience = 1_000;
 
 export class Engine {
   readonly options: EngineOptions;
@@ -114,6 +116,7 @@ export class Engine {
   #nonce = 0;
   #recovery: Promise<void> = Promise.resolve();
   #recovered = false;
+  #cancelHousekeeping = () => {};
   #closing = false;
   #closed = false;
   /** Counts how often this node lost its shards: what was begun before is void after. */
@@ -244,13 +247,16 @@ export class Engine {
     await Promise.race([this.dispatch.drain(), graceOver]);
     cancelGrace();
     this.dispatch.abort(new CancelledError("the orchestrator is shutting down; the attempt is made again elsewhere"));
-    if (this.ownership.holds && this.journal.down === undefined && (await this.#settledUnlessStalled())) {
+    let answers = this.ownership.holds && this.journal.down === undefined && (await this.#settledUnlessStalled());
+    if (answers) {
       this.#releaseAttempts();
-      await this.#settledUnlessStalled();
+      answers = await this.#settledUnlessStalled();
     }
     this.#loader.stop();
     this.#turns.stop();
-    await this.#atMost(storePatience, this.ownership.release());
+    // A store that does not answer learns by the lease.
+    const released = this.ownership.release();
+    if (answers) await this.#atMost(storePatience, released);
     this.#closed = true;
     this.journal.stop();
     this.#lost(
@@ -325,12 +331,21 @@ export class Engine {
       if (this.#closing) return;
       await this.#timers.start();
       this.#recovered = true;
+      this.#keepHouse();
     } catch (error) {
       if (this.#closing || !this.ownership.holds) return;
       const { clock, log } = this.options;
       if (!(error instanceof StoreUnavailableError)) log.error("recovery failed; it is tried again", { error });
       clock.wakeAt(clock.now() + 500, () => this.#acquired());
     }
+  }
+
+  /** Start keys are kept for a day. */
+  #keepHouse(): void {
+    this.#cancelHousekeeping();
+    const { clock, store, log } = this.options;
+    store.expireStartKeys(clock.now() - startKeyLife).catch((error) => log.warn("old start keys could not be removed", { error }));
+    this.#cancelHousekeeping = clock.wakeAt(clock.now() + housekeepingInterval, () => this.#keepHouse());
   }
 
   async #readStrikes(): Promise<void> {
@@ -364,6 +379,7 @@ export class Engine {
   /** Everything in memory is void: another node acts on it, or nobody does any more. */
   #lost(reason: WovyrError): void {
     this.#recovered = false;
+    this.#cancelHousekeeping();
     this.#term += 1;
     this.#timers.stop();
     if (!this.#closing) this.dispatch.forget(reason);
@@ -382,6 +398,16 @@ export class Engine {
   }
 
   // ── what comes in ──────────────────────────────────────────────────────────────────────────────────────
+
+  get node(): string {
+    return this.options.node;
+  }
+
+  /** Marks a turn as this node's: unique while the node lives. */
+  newNonce(): string {
+    this.#nonce += 1;
+    return `${this.options.node}#${this.#nonce}`;
+  }
 
   newRunId(): string {
     return newRunId(this.options.clock.now(), this.options.random);
@@ -629,9 +655,9 @@ export class Engine {
   #began(job: Job | undefined): void {
     const { turnBegan } = this.options;
     if (turnBegan === undefined) return;
-    if (job instanceof Instance) turnBegan({ ...job.identity, tail: job.state.tail });
-    else if (job instanceof Replay) turnBegan({ ...job.instance.identity, tail: job.tail });
-    else turnBegan(undefined);
+    if (job instanceof Instance) turnBegan(job.identity, job.state.tail);
+    else if (job instanceof Replay) turnBegan(job.instance.identity, job.tail);
+    else turnBegan(undefined, 0);
   }
 
   #turnEnded(instance: Instance, turn: OpenTurn): void {
@@ -644,14 +670,7 @@ export class Engine {
       return;
     }
     instance.phase = "saving";
-    this.#nonce += 1;
-    const prepared = prepareTurn(instance, turn, {
-      rows: this.rows,
-      node: this.options.node,
-      nonce: `${this.options.node}#${this.#nonce}`,
-      shardOf: (tenant, id) => this.shardOf(tenant, id),
-      newSeed: () => this.newSeed(),
-    });
+    const prepared = prepareTurn(instance, turn, this);
     if (!(prepared instanceof Promise)) {
       this.#save(instance, turn, prepared);
       return;
@@ -675,7 +694,7 @@ export class Engine {
   /** The turn is durable: answer, show and start what it caused. */
   #committed(instance: Instance, turn: OpenTurn, prepared: PreparedTurn, rejectedChildren: ReadonlySet<string>): void {
     instance.create = undefined;
-    if (this.#strikes.any) this.#forgive(instance);
+    if (this.#strikes.any) this.#forgive(instance, turn);
     instance.weight += prepared.write.events.length;
     this.#answer(instance, turn);
     this.#log(instance);
@@ -695,8 +714,8 @@ export class Engine {
   }
 
   /** A run that was struck has come further: what was held against it, and against first turns of its workflow, is void. */
-  #forgive(instance: Instance): void {
-    if (instance.state.parked !== undefined) return;
+  #forgive(instance: Instance, turn: OpenTurn): void {
+    if (instance.state.parked !== undefined || turn.facts.every((fact) => fact.type === "Resumed")) return;
     for (const key of this.#strikes.forgive(instance.identity))
       this.options.store.clearStrikes(key).catch((error) => this.options.log.warn("strikes could not be cleared", { error }));
   }

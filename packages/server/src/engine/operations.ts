@@ -113,7 +113,7 @@ export class LocalOperations implements Operations {
     if (request.id !== undefined && engine.table.open(this.#tenant, id) !== undefined && start.create.startKey === undefined)
       return this.#taken(engine, start, request);
     const wait = request.wait ?? 0;
-    const result = wait > 0 ? this.#resultOf(engine, start, wait) : undefined;
+    const result = wait > 0 ? this.#resultOf(engine, start, wait, request.signal) : undefined;
     let status: Status = "Running";
     try {
       await new Promise<void>((resolve, reject) => {
@@ -151,7 +151,8 @@ export class LocalOperations implements Operations {
       limit,
       what,
     });
-    const correlationId = request.correlationId;
+    const correlationId = request.correlationId ?? id;
+    const startAt = request.delay === undefined ? request.startAt : engine.options.clock.now() + request.delay;
     return {
       identity: {
         tenant: this.#tenant,
@@ -160,13 +161,13 @@ export class LocalOperations implements Operations {
         shard: engine.shardOf(this.#tenant, id),
         workflow,
         version,
-        correlationId: correlationId ?? id,
+        correlationId,
       },
       create: {
         id,
         workflow,
         version,
-        correlationId: correlationId ?? id,
+        correlationId,
         ...(request.idempotencyKey !== undefined && {
           startKey: {
             key: request.idempotencyKey,
@@ -181,8 +182,8 @@ export class LocalOperations implements Operations {
         version,
         input,
         seed: engine.newSeed(),
-        correlationId: correlationId ?? id,
-        ...(request.startAt !== undefined && { startAt: request.startAt }),
+        correlationId,
+        ...(startAt !== undefined && { startAt }),
         ...(request.memo !== undefined && {
           memo: encodePayload(request.memo, { limit, what: "memo" }),
         }),
@@ -197,24 +198,26 @@ export class LocalOperations implements Operations {
   }
 
   /** Waits for a run from before it is created, so that its end cannot be missed. */
-  #resultOf(engine: Engine, start: Start, wait: number): { promise: Promise<ClosedResult | undefined>; giveUp: () => void } {
+  #resultOf(
+    engine: Engine,
+    start: Start,
+    wait: number,
+    signal: AbortSignal | undefined,
+  ): { promise: Promise<ClosedResult | undefined>; giveUp: () => void } {
     const { clock } = engine.options;
     const { id, run } = start.identity;
     let giveUp = () => {};
     const promise = new Promise<ClosedResult | undefined>((resolve) => {
-      const forget = engine.waiters.add(run, (closing) => {
-        cancelTimer();
-        resolve(closedResult(id, run, closing));
-      });
-      const cancelTimer = clock.wakeAt(clock.now() + wait, () => {
-        forget();
-        resolve(undefined);
-      });
-      giveUp = () => {
+      const end = (result: ClosedResult | undefined) => {
         forget();
         cancelTimer();
-        resolve(undefined);
+        signal?.removeEventListener("abort", giveUp);
+        resolve(result);
       };
+      const forget = engine.waiters.add(run, (closing) => end(closedResult(id, run, closing)));
+      const cancelTimer = clock.wakeAt(clock.now() + wait, () => end(undefined));
+      giveUp = () => end(undefined);
+      signal?.addEventListener("abort", giveUp);
     });
     return { promise, giveUp: () => giveUp() };
   }
@@ -615,9 +618,20 @@ function infoOf(versions: readonly WorkflowDefinition[]): WorkflowInfo {
   };
 }
 
-/** What makes two starts the same request. A delay is not part of it: its end moves with every try. */
-function requestDigest({ workflow, id, version, input, attributes, memo, correlationId, onConflict }: StartRequest): string {
-  return digest([workflow, id, version, input, attributes, memo, correlationId, onConflict]);
+/** What makes two starts the same request. */
+function requestDigest({
+  workflow,
+  id,
+  version,
+  input,
+  startAt,
+  delay,
+  attributes,
+  memo,
+  correlationId,
+  onConflict,
+}: StartRequest): string {
+  return digest([workflow, id, version, input, startAt, delay, attributes, memo, correlationId, onConflict]);
 }
 
 function bounded(value: number, max: number, what: string): number {

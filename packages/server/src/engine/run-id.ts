@@ -9,7 +9,19 @@ const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
 const dayMilliseconds = 86_400_000;
 
 export function newRunId(now: number, random: Random): string {
-  return runIdPrefix(now) + randomCharacters(random);
+  return prefixAt(now) + randomCharacters(random);
+}
+
+let lastNow = Number.NaN;
+let lastPrefix = "";
+
+/** Many runs are made in one millisecond. */
+function prefixAt(now: number): string {
+  if (now !== lastNow) {
+    lastPrefix = runIdPrefix(now);
+    lastNow = now;
+  }
+  return lastPrefix;
 }
 
 /** The first characters of every run id made at `now`: a bound for searches by time. */
@@ -28,9 +40,11 @@ function randomCharacters(random: Random): string {
   return text;
 }
 
+const hexOfByte = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
 /** The seed of a run: 128 bits as hexadecimal digits. */
 export function newSeed(random: Random): string {
   let text = "";
-  for (const byte of random.bytes(16)) text += byte.toString(16).padStart(2, "0");
+  for (const byte of random.bytes(16)) text += hexOfByte[byte];
   return text;
 }

@@ -1,7 +1,7 @@
 /**
  * Turns that never ended, as the watchdog noted them before it ended the process.
  *
- * 1. A run with `strikeLimit` strikes at its present place is not run again: it is parked.
+ * 1. A run with `strikeLimit` strikes is not run again: it is parked.
  * 2. A workflow whose very first turn was struck is suspect: its starts are made durable before their code is entered.
  * 3. A run that comes further clears what was noted against it, and against first turns of its workflow.
  */
@@ -26,10 +26,9 @@ export class Strikes {
     return this.#strikes.some((strike) => strike.tail === 0 && strike.workflow === workflow);
   }
 
-  /** How often the run was struck where it stands now. */
-  against(run: InstanceKey & { readonly tail: number }): number {
-    const at = this.#strikes.filter((strike) => strike.run === run.run && strike.tail >= run.tail);
-    return at.reduce((sum, strike) => sum + strike.count, 0);
+  /** How often the run was struck since it last came further. */
+  against(run: InstanceKey): number {
+    return this.#strikes.reduce((sum, strike) => (strike.run === run.run ? sum + strike.count : sum), 0);
   }
 
   /** Forgets what a run that came further makes void; returns whose strikes are to be cleared. */

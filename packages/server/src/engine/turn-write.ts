@@ -7,13 +7,14 @@ import { mailIdentity } from "./mail.ts";
 import type { Attributes, ChildWrite, InboxMessage, StoredStatus, TurnWrite } from "./ports/store.ts";
 import type { Send } from "./turn-plan.ts";
 
-export type TurnWriteContext = {
+/** What the engine lends for it. */
+export interface TurnWriteContext {
   readonly rows: HistoryRows;
   readonly node: string;
-  readonly nonce: string;
-  readonly shardOf: (tenant: string, id: string) => number;
-  readonly newSeed: () => string;
-};
+  newNonce(): string;
+  shardOf(tenant: string, id: string): number;
+  newSeed(): string;
+}
 
 /** A child that is to be created, with its start fact. */
 export type NewChild = {
@@ -29,51 +30,65 @@ export type PreparedTurn = {
 
 /** Synchronous unless a payload codec is at work. */
 export function prepareTurn(instance: Instance, turn: OpenTurn, context: TurnWriteContext): PreparedTurn | Promise<PreparedTurn> {
-  const { identity } = instance;
   const { plan } = turn;
-  const sends = plan.closing === undefined ? plan.sends : [...plan.sends, ...toParent(instance, plan.closing)];
-  const starts = [...plan.children.values()].map((child) => childStart(instance, child, context));
-  const message = (send: Send, fact: string): InboxMessage => ({
-    tenant: identity.tenant,
-    run: send.run,
-    shard: context.shardOf(identity.tenant, send.id),
-    message: send.message,
-    fact,
-  });
-  const finish = (events: string, facts: readonly string[]): PreparedTurn => {
-    const children = starts.map((start, index) => childWrite(instance, start, facts[sends.length + index] as string, context));
-    return {
-      children,
-      sends,
-      write: {
-        tenant: identity.tenant,
-        run: identity.run,
-        shard: identity.shard,
-        ...(instance.create !== undefined && { create: instance.create }),
-        tail: turn.tail,
-        count: turn.facts.length,
-        at: turn.at,
-        node: context.node,
-        nonce: context.nonce,
-        events,
-        status: storedStatus(instance),
-        busy: !instance.state.closed && instance.state.parked === undefined && instance.state.busy,
-        ...(plan.attributesChanged && {
-          attributes: searchable(instance.state.attributes),
-        }),
-        timers: [...plan.timers].map(([effect, due]) => ({ effect, due })),
-        timersDone: [...plan.timersDone],
-        children: children.map((child) => child.write),
-        sends: sends.map((send, index) => message(send, facts[index] as string)),
-        consumed: turn.mail.flatMap((mail) => (mail.inbox === undefined ? [] : [mail.inbox])),
-      },
-    };
-  };
+  const sends = plan.closing === undefined ? plan.sends : withParent(instance, plan.sends, plan.closing);
+  const starts = plan.children.size === 0 ? nothing : [...plan.children.values()].map((child) => childStart(instance, child, context));
   const events = context.rows.encode(turn.facts);
-  const outgoing = [...sends.map((send) => send.fact), ...starts.map((start) => start.fact)];
-  const facts = outgoing.map((fact) => context.rows.encodeFact(fact));
+  if (typeof events === "string" && sends.length === 0 && starts.length === 0)
+    return { write: turnWrite(instance, turn, events, nothing, nothing, context), children: nothing, sends: nothing };
+  const facts = [...sends.map((send) => send.fact), ...starts.map((start) => start.fact)].map((fact) => context.rows.encodeFact(fact));
+  const finish = (text: string, texts: readonly string[]): PreparedTurn => {
+    const children = starts.map((start, index) => childWrite(instance, start, texts[sends.length + index] as string, context));
+    const messages = sends.map((send, index) => messageOf(instance, send, texts[index] as string, context));
+    const childWrites = children.map((child) => child.write);
+    return { write: turnWrite(instance, turn, text, childWrites, messages, context), children, sends };
+  };
   if (typeof events === "string" && facts.every((fact) => typeof fact === "string")) return finish(events, facts as string[]);
   return Promise.all([events, Promise.all(facts)]).then(([text, texts]) => finish(text, texts));
+}
+
+const nothing: readonly never[] = [];
+
+function turnWrite(
+  instance: Instance,
+  turn: OpenTurn,
+  events: string,
+  children: readonly ChildWrite[],
+  sends: readonly InboxMessage[],
+  context: TurnWriteContext,
+): TurnWrite {
+  const { identity, state, create } = instance;
+  const { plan } = turn;
+  return {
+    tenant: identity.tenant,
+    run: identity.run,
+    shard: identity.shard,
+    ...(create !== undefined && { create }),
+    tail: turn.tail,
+    count: turn.facts.length,
+    at: turn.at,
+    node: context.node,
+    nonce: context.newNonce(),
+    events,
+    status: storedStatus(instance),
+    busy: !state.closed && state.parked === undefined && state.busy,
+    ...(plan.attributesChanged && { attributes: searchable(state.attributes) }),
+    timers: plan.timers.size === 0 ? nothing : [...plan.timers].map(([effect, due]) => ({ effect, due })),
+    timersDone: [...plan.timersDone],
+    children,
+    sends,
+    consumed: consumedOf(turn),
+  };
+}
+
+function consumedOf(turn: OpenTurn): readonly string[] {
+  if (turn.mail.every((mail) => mail.inbox === undefined)) return nothing;
+  return turn.mail.flatMap((mail) => (mail.inbox === undefined ? [] : [mail.inbox]));
+}
+
+function messageOf({ identity }: Instance, send: Send, fact: string, context: TurnWriteContext): InboxMessage {
+  const { tenant } = identity;
+  return { tenant, run: send.run, shard: context.shardOf(tenant, send.id), message: send.message, fact };
 }
 
 function storedStatus(instance: Instance): StoredStatus {
@@ -95,18 +110,11 @@ export function searchable(payload: string | undefined): Attributes {
   return Object.fromEntries(entries);
 }
 
-/** What the parent is told when its child closes. */
-function toParent(instance: Instance, closing: HistoryFact): Send[] {
+/** The sends of a closing turn: a child tells its parent. */
+function withParent(instance: Instance, sends: readonly Send[], closing: HistoryFact): readonly Send[] {
   const { parent } = instance.identity;
-  if (parent === undefined) return [];
-  return [
-    {
-      run: parent.run,
-      id: parent.id,
-      message: `child:${parent.effect}`,
-      fact: closedFact(instance, parent, closing),
-    },
-  ];
+  if (parent === undefined) return sends;
+  return [...sends, { run: parent.run, id: parent.id, message: `child:${parent.effect}`, fact: closedFact(instance, parent, closing) }];
 }
 
 function closedFact(instance: Instance, parent: ParentLink, closing: HistoryFact): Incoming {

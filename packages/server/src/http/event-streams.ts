@@ -36,10 +36,6 @@ export class EventStreams {
     this.#limits = limits;
   }
 
-  get size(): number {
-    return this.#open.size;
-  }
-
   /** Throws OVERLOADED when no more streams may be opened. */
   admit(): void {
     if (this.#open.size < this.#limits.maxStreams) return;

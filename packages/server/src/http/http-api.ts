@@ -42,6 +42,7 @@ export function httpApi(options: HttpApiOptions): FastifyPluginAsync {
   const drain = new Drain();
   return async (app) => {
     warnOfShortNames(app);
+    answerProblems(app, options.log, drain);
     app.addHook("preClose", async () => drain.begin());
     await mountApi(app, options, drain);
   };
@@ -66,7 +67,7 @@ const defaults = {
 };
 const stalledBeats = 4;
 
-/** Adds the API to a Fastify instance of its own; `drain` says when the server closes. */
+/** Adds the API to a scope whose errors are answered as problems already; `drain` says when the server closes. */
 export async function mountApi(app: FastifyInstance, options: HttpApiOptions, drain: Drain): Promise<void> {
   const { bodyLimit, maxStreams, maxWaiting, heartbeat } = {
     ...defaults,
@@ -95,7 +96,6 @@ export async function mountApi(app: FastifyInstance, options: HttpApiOptions, dr
   const context = { operations: options.operations, log: options.log, prefix };
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", bodyReader(bodyLimit));
-  answerProblems(app, options.log, drain);
   if (prefix !== "") answerUnknown(app);
   for (const [route, handler] of rowsUnder(handlers, "/health/", "/openapi.json")) addRoute(app, route, handler, context);
   await app.register(

@@ -16,10 +16,6 @@ export class LongPolls {
     this.#limit = limit;
   }
 
-  get size(): number {
-    return this.#open.size;
-  }
-
   /** Asks with a signal that ends the wait early; `now` answers then, without waiting. */
   async wait<T>(response: ServerResponse, ask: (signal: AbortSignal) => Promise<T>, now: () => Promise<T>): Promise<T> {
     if (this.#closed || response.destroyed) return now();

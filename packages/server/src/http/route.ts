@@ -21,7 +21,8 @@ export type RouteContext = {
 export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler, { operations, log, prefix }: RouteContext): void {
   const check = route.body && bodyCheck(route.body.schema);
   const query = route.query ?? {};
-  const nameOfBody = route.body && ("input" in route.body.schema.properties ? "/input" : "/payload");
+  const validated = Object.keys(route.body?.schema.properties ?? {}).find((property) => property === "input" || property === "payload");
+  const base = validated === undefined ? "" : `/${validated}`;
   const serve = async (request: FastifyRequest, reply: FastifyReply): Promise<string | undefined> => {
     const names = request.params as Record<string, string>;
     for (const name in names) checkName(names[name], `the ${name} in the path`);
@@ -51,7 +52,7 @@ export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler
     url: route.path.slice(app.prefix.length - prefix.length).replaceAll(/\{(\w+)\}/g, ":$1"),
     // A HEAD of an event stream would open one.
     exposeHeadRoute: route.answers[200]?.type !== "text/event-stream",
-    errorHandler: (error, request, reply) => sendProblem(error, request, reply, log, nameOfBody),
+    errorHandler: (error, request, reply) => sendProblem(error, request, reply, log, base),
     handler: serve,
   });
 }

@@ -22,7 +22,8 @@ export type PostgresStoreOptions = {
   readonly statementDeadline?: number;
 };
 
-const connectTimeout = 4;
+/** Milliseconds. */
+const connectTimeout = 4_000;
 
 /** A store in a Postgres database (15 or newer), in its schema `wovyr`; the first process that opens it creates the tables. */
 export function postgresStore(url: string, options: PostgresStoreOptions = {}): StoreProvider {

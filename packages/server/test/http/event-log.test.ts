@@ -130,3 +130,18 @@ test("an old run of an id that is in use again can still be read and streamed by
   assert.equal((result as { status: string }).status, "Terminated");
   await second.terminate();
 });
+
+test("when the orchestrator closes, who waits gets 202 and who follows gets the end of the stream", async () => {
+  const own = await createOrchestrator({ workflows: [approval], store: memoryStore() });
+  const at = await own.listen({ port: 0 });
+  const open = await own.client.start(approval, undefined, { id: "open" });
+  const stream = await fetch(`${at}/v1/instances/open/stream`);
+  const arrived = new Promise<void>((resolve) => own.http.server.once("request", () => resolve()));
+  const poll = fetch(`${at}/v1/instances/open/result?wait=60s`);
+  await arrived;
+  await own.close();
+  const polled = await poll;
+  assert.deepEqual([polled.status, await polled.json()], [202, { id: "open", runId: open.runId, status: "Waiting" }]);
+  const text = await stream.text();
+  assert.match(text, /event: EventAwaited/);
+});

@@ -4,7 +4,7 @@ import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { createClient } from "@wovyr/sdk/client";
-import { echo, orchestrated } from "./orchestrated.ts";
+import { approval, echo, orchestrated } from "./orchestrated.ts";
 
 type Fate = "429" | "503" | "lost" | "through";
 
@@ -107,4 +107,28 @@ test("a batch that is repeated with one key for the whole starts nothing twice",
   let runs = 0;
   for await (const _ of local.list({ workflow: echo })) runs += 1;
   assert.equal(runs, 2);
+});
+
+test("an event, a cancellation or a termination that is repeated says so, and another one with its key is refused", async (context) => {
+  const { url, local } = await orchestrated(context);
+  const post = (id: string, path: string, body: object) =>
+    fetch(`${url}/v1/instances/${id}/${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "idempotency-key": "k" },
+      body: JSON.stringify(body),
+    });
+  const cases = [
+    ["events/other", { payload: 1 }, { payload: 2 }],
+    ["cancel", { reason: "a" }, { reason: "b" }],
+    ["terminate", { reason: "a" }, { reason: "b" }],
+  ] as const;
+  for (const [path, body, other] of cases) {
+    const { id } = await local.start(approval, undefined);
+    const first = await post(id, path, body);
+    const again = await post(id, path, body);
+    assert.deepEqual([first.status, first.headers.get("idempotency-replayed"), await first.json()], [202, null, { id }], path);
+    assert.deepEqual([again.status, again.headers.get("idempotency-replayed"), await again.json()], [202, "true", { id }], path);
+    const conflict = await post(id, path, other);
+    assert.deepEqual([conflict.status, ((await conflict.json()) as { code: string }).code], [422, "IDEMPOTENCY_CONFLICT"], path);
+  }
 });

@@ -150,7 +150,9 @@ for (const trouble of ["refuse", "blackhole"] as const)
     if (place.store.kind !== "postgres") throw new Error("this needs Postgres");
     const proxy = await tcpProxy(targetOf(place.store.url));
     context.after(() => proxy.close());
-    const host = place.host({ store: { kind: "postgres", url: through(proxy, place.store.url) }, shutdownGrace: 1_000 });
+    // Sockets into a black hole stay half open, and keep a process that does not exit.
+    const exit = trouble === "blackhole";
+    const host = place.host({ store: { kind: "postgres", url: through(proxy, place.store.url) }, shutdownGrace: 1_000, exit });
     const url = await host.url;
     const client = createClient({ url, retry: { maxAttempts: 1 } });
     const handles = await Promise.all([0, 1, 2].map((n) => client.start(bystander, 300, { id: `b-${n}` })));

@@ -7,7 +7,7 @@ import { contractStoreOptions } from "../../src/store-contract.ts";
 import { createDatabase, type TestDatabase } from "./postgres-database.ts";
 
 function driver({ url }: TestDatabase): PostgresDriver {
-  return new PostgresDriver({ url, prepare: true, connections: { write: 1, read: 1 }, statementDeadline: 30_000, connectTimeout: 4 });
+  return new PostgresDriver({ url, prepare: true, connections: { write: 1, read: 1 }, statementDeadline: 30_000, connectTimeout: 4_000 });
 }
 
 async function tables(database: TestDatabase): Promise<number> {

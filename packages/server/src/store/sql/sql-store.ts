@@ -28,6 +28,7 @@ import { readInstance, readTurn } from "./rows.ts";
 import { arrayLiteral, textList } from "./text-list.ts";
 
 const tries = 6;
+const closePatience = 1_000;
 const groupMismatch = "WV001";
 
 export class SqlStore implements Store {
@@ -225,8 +226,18 @@ export class SqlStore implements Store {
   }
 
   close(): Promise<void> {
-    this.#closing ??= Promise.allSettled(this.#running).then(() => this.#driver.close());
+    this.#closing ??= this.#runningEnded().then(() => this.#driver.close());
     return this.#closing;
+  }
+
+  /** Resolves when no statement is under way, or after a while: a database that does not answer is not waited for. */
+  async #runningEnded(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, closePatience);
+    });
+    await Promise.race([Promise.allSettled(this.#running), late]);
+    clearTimeout(timer);
   }
 
   /** A query by names that come from outside: what cannot be stored is not there. */
