@@ -1,5 +1,5 @@
 /** The rules for searchable attributes. */
-import { ValidationError } from "@wovyr/sdk";
+import { ApiError } from "@wovyr/sdk";
 import { checkName, type Violation } from "@wovyr/sdk/internal";
 
 export const maxAttributes = 64;
@@ -7,7 +7,7 @@ export const maxAttributes = 64;
 export const maxAttributeText = 1_000;
 export const maxAttributeItems = 100;
 
-/** Throws `ValidationError` with a pointer for each attribute that cannot be searched. */
+/** Throws SCHEMA_VIOLATION with a pointer for each attribute that cannot be searched. */
 export function checkAttributes(attributes: Readonly<Record<string, unknown>>): void {
   const violations: Violation[] = [];
   const names = Object.keys(attributes);
@@ -25,10 +25,7 @@ export function checkAttributes(attributes: Readonly<Record<string, unknown>>): 
       });
   }
   if (violations.length > 0)
-    throw new ValidationError("The attributes cannot be searched as they are", {
-      violations,
-      code: "INVALID_INPUT",
-    });
+    throw new ApiError("The attributes cannot be searched as they are.", { code: "SCHEMA_VIOLATION", errors: violations });
 }
 
 function problemOf(name: string, value: unknown): string | undefined {

@@ -44,7 +44,7 @@ export class LongPolls {
   }
 }
 
-/** The result of a run, waited for as long as asked; a completed run without an output shows `null` in the plain view. */
+/** The result of a run, waited for as long as asked. */
 export async function resultOf(
   polls: LongPolls,
   response: ServerResponse,
@@ -56,5 +56,10 @@ export async function resultOf(
   const run = runId === undefined ? {} : { runId };
   const now = () => operations.result(id, run);
   const result = wait === 0 ? await now() : await polls.wait(response, (signal) => operations.result(id, { ...run, wait, signal }), now);
+  return shownResult(result, view);
+}
+
+/** A completed run without an output shows `null` in the plain view. */
+export function shownResult<T extends ResultResponse>(result: T, view: View): T {
   return view === "plain" && result.status === "Completed" && result.output === undefined ? { ...result, output: null } : result;
 }

@@ -10,16 +10,24 @@ import {
 } from "@wovyr/sdk/internal";
 import { replayedHeader } from "./answer.ts";
 import type { Handlers } from "./handler.ts";
-import { type LongPolls, resultOf } from "./long-polls.ts";
+import { type LongPolls, shownResult } from "./long-polls.ts";
 
 export function startHandlers(polls: LongPolls): Pick<Handlers, "startInstance" | "startBatch"> {
   return {
     async startInstance({ operations, names, query, body, idempotencyKey, prefix, view, reply }) {
-      const { id, runId, status, created, replayed } = await operations.start(startRequest(names.name, body, idempotencyKey));
+      const request = startRequest(names.name, body, idempotencyKey);
       const wait = query.wait ?? 0;
+      const started = await (wait > 0
+        ? polls.wait(
+            reply.raw,
+            (signal) => operations.start({ ...request, wait, signal }),
+            () => operations.start(request),
+          )
+        : operations.start(request));
+      const { id, runId, status, created, replayed, result } = started;
       return {
         status: created ? 201 : 200,
-        value: wait > 0 ? await resultOf(polls, reply.raw, operations, id, { runId, wait }, view) : { id, runId, status },
+        value: result === undefined ? { id, runId, status } : shownResult(result, view),
         headers: {
           location: `${prefix}/v1/instances/${id}`,
           ...(replayed && replayedHeader),

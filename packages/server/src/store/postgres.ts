@@ -52,16 +52,12 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
   };
 }
 
-/** `host:port/database` of a URL. */
+/** `host:port/database` of a URL, which may name several hosts: everything up to the last `@` may be secret. */
 function describe(url: string): string {
-  let parsed: URL;
-  try {
-    parsed = new URL(url);
-  } catch {
+  const [, hosts, database] = /^postgres(?:ql)?:\/\/(?:.*@)?([^/?@]+)(\/[^?]*)?/.exec(url) ?? [];
+  if (hosts === undefined) {
     throw new WovyrError("the URL of a Postgres store looks like postgres://user:password@host:5432/database", { code: "INVALID_OPTION" });
   }
-  if (parsed.protocol !== "postgres:" && parsed.protocol !== "postgresql:") {
-    throw new WovyrError(`the URL of a Postgres store begins with postgres://, not ${parsed.protocol}//`, { code: "INVALID_OPTION" });
-  }
-  return `${parsed.hostname}:${parsed.port || "5432"}${parsed.pathname}`;
+  const places = hosts.split(",").map((host) => (/:\d+$/.test(host) ? host : `${host}:5432`));
+  return `${places.join(",")}${database ?? ""}`;
 }

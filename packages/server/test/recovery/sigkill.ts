@@ -27,7 +27,7 @@ export async function killedUnderLoad(context: TestContext, kind: StoreKind): Pr
   while (killed < kills && performance.now() - began < killingTime) {
     // Mostly under load, now and then while it is still starting.
     if (random.fraction() < 0.85) await host.url;
-    await pause(random.whole(400));
+    await pause(random.whole(800));
     await host.destroy();
     host = next;
     host.go();
