@@ -10,7 +10,7 @@ import { startPostgres, type TestPostgres } from "./test-postgres.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const defaults = ["packages/*/test/**/*.test.ts", "examples/test/**/*.test.ts"];
-const timeout = 180_000;
+const timeout = 300_000;
 
 const [options, selections] = partition(process.argv.slice(2), (argument) => argument.startsWith("-"));
 const files = select(selections.length > 0 ? selections : defaults);

@@ -92,10 +92,10 @@ function firstDifference(recorded: readonly HistoryFact[], made: readonly Histor
   return undefined;
 }
 
-/** A fact without what is drawn anew each time: ids of children, lines of stacks. */
+/** A fact without what is drawn anew each time: ids of children, and stacks, which the fields of an error may hold too. */
 function comparable(fact: HistoryFact): string {
   return JSON.stringify(fact, (key, value) =>
-    key === "run" || key === "stack" || (key === "id" && fact.type === "ChildStarted") ? undefined : value,
+    key === "run" || key === "stack" || key === "fields" || (key === "id" && fact.type === "ChildStarted") ? undefined : value,
   );
 }
 

@@ -80,6 +80,7 @@ export class TestEnvironment implements AsyncDisposable {
   #session: Session | undefined;
   #lives = 0;
   #crashes = 0;
+  #disconnected: Promise<void> = Promise.resolve();
   #driving = false;
   #steering = 0;
   #overdue = 0;
@@ -206,7 +207,8 @@ export class TestEnvironment implements AsyncDisposable {
 
   /** Opens an engine on the store, with other workflows when they are given. An engine that runs is dropped first, as a kill does. */
   async restart(options: { readonly workflows?: readonly AnyWorkflow[] } = {}): Promise<void> {
-    if (this.#session !== undefined) this.crash();
+    this.crash();
+    await this.#disconnected;
     this.#workflows = options.workflows ?? this.#workflows;
     this.#lives += 1;
     const session = new Session({
@@ -230,12 +232,15 @@ export class TestEnvironment implements AsyncDisposable {
 
   /** Drops the engine without any graceful step. */
   crash(): void {
-    if (this.#session === undefined) return;
-    this.#session.crash();
+    const session = this.#session;
+    if (session === undefined) return;
+    session.crash();
     this.#dead.add(this.#node);
     this.#session = undefined;
     this.#crashes += 1;
     this.#relay.disconnect();
+    // Its connections end with it; below planned faults, which might hold the call up.
+    if (session.store !== undefined) this.#disconnected = bareStore(session.store).close();
   }
 
   /** Closes the engine gracefully; `restart` opens another. */
@@ -249,9 +254,11 @@ export class TestEnvironment implements AsyncDisposable {
     session.crash();
   }
 
+  /** Ends it as a crash does, so that what is blocked or held up holds nobody up. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#waiters.clear();
-    await this.stop();
+    this.crash();
+    await this.#disconnected;
     this.#trouble.stop();
   }
 

@@ -16,6 +16,7 @@ import {
   type Closing,
   type ExecutionLimits,
   failureOf,
+  type HistoryFact,
   type Incoming,
   type OpenActivity,
   type PayloadCodec,
@@ -88,6 +89,8 @@ export type Start = {
   readonly fact: Extract<Incoming, { type: "InstanceStarted" }>;
 };
 
+/** Facts that a restart may record before the run's code is entered: with them alone it has come no further. */
+const enteredNoCode: ReadonlySet<HistoryFact["type"]> = new Set(["Resumed", "AttemptLost", "AttemptStarted"]);
 const attemptLossLimit = 5;
 const startKeyLife = 24 * 3_600_000;
 const housekeepingInterval = 600_000;
@@ -491,6 +494,10 @@ export class Engine {
     }
     if (this.table.get(key.run) !== undefined) return Promise.resolve();
     this.#loading.set(key.run, mail === undefined ? [] : [mail]);
+    return this.#load(key);
+  }
+
+  #load(key: InstanceKey): Promise<void> {
     const term = this.#term;
     return this.#loader.load(key).then(
       (loaded) => (term === this.#term ? this.#loaded(key, loaded) : undefined),
@@ -715,7 +722,7 @@ export class Engine {
 
   /** A run that was struck has come further: what was held against it, and against first turns of its workflow, is void. */
   #forgive(instance: Instance, turn: OpenTurn): void {
-    if (instance.state.parked !== undefined || turn.facts.every((fact) => fact.type === "Resumed")) return;
+    if (instance.state.parked !== undefined || turn.facts.every(({ type }) => enteredNoCode.has(type))) return;
     for (const key of this.#strikes.forgive(instance.identity))
       this.options.store.clearStrikes(key).catch((error) => this.options.log.warn("strikes could not be cleared", { error }));
   }
@@ -829,7 +836,7 @@ export class Engine {
       this.options.store.drop(messages).catch((error) => this.options.log.warn("messages of an ended run could not be removed", { error }));
   }
 
-  /** The store did not take the turn: what was made of it is void, its items are given to what is durable. */
+  /** The store did not take the turn: what was made of it is void, its items are given to what is durable, as long as this node is its owner. */
   #refused(instance: Instance, turn: OpenTurn): void {
     const mail = [...turn.mail, ...turn.held, ...instance.mailbox];
     instance.mailbox = [];
@@ -838,12 +845,16 @@ export class Engine {
       for (const item of mail) item.receipt?.refused(new StartRefused("an identity of the new instance is taken"));
       return;
     }
-    const { unavailable } = this;
-    if (unavailable !== undefined && (!this.#closing || this.#closed)) {
-      for (const item of mail) item.receipt?.refused(unavailable);
-      return;
-    }
-    for (const item of mail) this.deliver(instance.identity, item);
+    // They wait where items of a run that is being loaded wait, so that what arrives meanwhile comes after them.
+    const { run } = instance.identity;
+    this.#loading.set(run, mail);
+    const again = () => {
+      if (this.#loading.get(run) !== mail) return;
+      const { unavailable } = this;
+      if (unavailable === undefined || (this.#closing && !this.#closed)) void this.#load(instance.identity);
+      else for (const item of this.#takeLoading(instance.identity)) item.receipt?.refused(unavailable);
+    };
+    void this.ownership.verify().then(again);
   }
 
   /** The store can never take the turn. What made it so is turned away; if that is nothing in particular, the run is parked. */

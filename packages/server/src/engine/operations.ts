@@ -233,6 +233,7 @@ export class LocalOperations implements Operations {
     }
     const open = await store.findInstance(this.#tenant, id);
     if (open === undefined || open.closedAt !== undefined) {
+      await engine.ownership.verify();
       const { unavailable } = engine;
       if (unavailable !== undefined) throw unavailable;
       // It closed meanwhile: the id is free.

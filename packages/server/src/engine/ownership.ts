@@ -39,6 +39,7 @@ export class Ownership {
   #heldBy: string | undefined;
   #unreachable: StoreUnavailableError | undefined;
   #cancelTimer: (() => void) | undefined;
+  #renewing: Promise<void> | undefined;
 
   constructor(options: OwnershipOptions) {
     this.#options = options;
@@ -169,7 +170,22 @@ export class Ownership {
     this.#cancelTimer = clock.wakeAt(clock.now() + Math.floor(lease / 3), () => void this.#renew());
   }
 
-  async #renew(): Promise<void> {
+  /** Asks the store now whether the shards are still owned: a refused turn hints at another owner long before the lease is to be renewed. */
+  verify(): Promise<void> {
+    if (!this.#owned) return Promise.resolve();
+    this.#cancelTimer?.();
+    return this.#renew();
+  }
+
+  /** One renewal at a time. */
+  #renew(): Promise<void> {
+    this.#renewing ??= this.#renewNow().finally(() => {
+      this.#renewing = undefined;
+    });
+    return this.#renewing;
+  }
+
+  async #renewNow(): Promise<void> {
     if (this.#stopped) return;
     const { store, clock, log, node, lease } = this.#options;
     const sent = clock.now();

@@ -3,14 +3,15 @@
  * `postgresStore` where that matters.
  *
  * 1. A directory is open in one process at a time (STORE_LOCKED); whoever had it before is gone, so every shard is given up on opening.
+ * 2. A database whose making was interrupted holds nothing yet: it is put aside and made again.
  */
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { InstanceKey, Store, StoreOptions, StoreProvider } from "../engine/ports/store.ts";
+import { type InstanceKey, type Store, type StoreOptions, type StoreProvider, StoreUnavailableError } from "../engine/ports/store.ts";
 import { DirectoryLock } from "./pglite/directory-lock.ts";
 import { PgliteDriver } from "./pglite/driver.ts";
 import { clearStrikes, countStrikes } from "./pglite/strike-file.ts";
-import type { SqlDriver } from "./sql/driver.ts";
+import { DriverError, type SqlDriver } from "./sql/driver.ts";
 import { migrate, readMigrations } from "./sql/migrate.ts";
 import { SqlStore } from "./sql/sql-store.ts";
 
@@ -21,14 +22,24 @@ export function pgliteStore(directory = ".wovyr"): StoreProvider {
   return {
     kind: "pglite",
     shared: false,
-    async open({ log }: StoreOptions): Promise<Store> {
+    async open(options: StoreOptions): Promise<Store> {
       if (directory === inMemory) return new SqlStore("pglite", await openDatabase(inMemory), { kind: "none" });
       const path = resolve(directory);
       mkdirSync(path, { recursive: true });
       const lock = DirectoryLock.acquire(path);
       try {
-        const driver = await openDatabase(join(path, "data"));
-        log.info(`records are kept in ${path}: safe against a killed process, not against a power failure (PGlite does not fsync)`);
+        const data = join(path, "data");
+        const complete = join(path, "complete");
+        if (existsSync(data) && !existsSync(complete)) {
+          const aside = `${data}.interrupted-${options.now()}`;
+          renameSync(data, aside);
+          options.log.warn(
+            `the database in ${path} was not completed when it was made; it is made anew, and what there was is in ${aside}`,
+          );
+        }
+        const driver = await openDatabase(data);
+        writeFileSync(complete, "");
+        options.log.info(`records are kept in ${path}: safe against a killed process, not against a power failure (PGlite does not fsync)`);
         return new EmbeddedStore(driver, lock, join(path, "strikes.jsonl"));
       } catch (error) {
         lock.release();
@@ -71,6 +82,7 @@ async function openDatabase(dataDirectory: string): Promise<SqlDriver> {
     return driver;
   } catch (error) {
     await driver.close().catch(() => {});
-    throw error;
+    if (!(error instanceof DriverError)) throw error;
+    throw new StoreUnavailableError(`cannot open the embedded database ${dataDirectory}: ${error.message}`, { cause: error });
   }
 }

@@ -29,11 +29,11 @@ export type Program =
 
 const ms = fc.constantFrom(1, 10, 10, 25, 1_000, 61_000);
 
-export const program: fc.Arbitrary<Program> = fc.letrec<{ node: Program; leaf: Program; branch: Program }>((tie) => ({
+const node: fc.Arbitrary<Program> = fc.letrec<{ node: Program; leaf: Program; branch: Program }>((tie) => ({
   leaf: fc.oneof(
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant("activity" as const) }) },
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant("sleep" as const), ms }) },
-    { weight: 2, arbitrary: fc.record({ kind: fc.constant("event" as const), ms }) },
+    { weight: 6, arbitrary: fc.record({ kind: fc.constant("activity" as const) }) },
+    { weight: 4, arbitrary: fc.record({ kind: fc.constant("sleep" as const), ms }) },
+    { weight: 4, arbitrary: fc.record({ kind: fc.constant("event" as const), ms }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("throw" as const) }) },
   ),
   branch: fc.oneof(
@@ -45,8 +45,13 @@ export const program: fc.Arbitrary<Program> = fc.letrec<{ node: Program; leaf: P
     fc.record({ kind: fc.constant("spawn" as const), part: tie("node"), joined: fc.boolean() }),
     fc.record({ kind: fc.constantFrom("finally" as const, "catch" as const), part: tie("node"), after: tie("node") }),
   ),
-  node: fc.oneof({ maxDepth: 4, depthSize: "small" }, tie("leaf"), tie("branch")),
+  node: fc.oneof({ maxDepth: 4, depthSize: "medium" }, { weight: 1, arbitrary: tie("leaf") }, { weight: 2, arbitrary: tie("branch") }),
 })).node;
+
+export const program: fc.Arbitrary<Program> = fc.record({
+  kind: fc.constantFrom("sequence" as const, "sequence" as const, "all" as const, "settled" as const),
+  parts: fc.array(node, { minLength: 2, maxLength: 4 }),
+});
 
 export const signal = event("signal", Type.String());
 const work = activity("work", (name: string, ctx) => blocked(name, ctx.idempotencyKey));

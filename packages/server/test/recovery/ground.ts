@@ -62,6 +62,6 @@ function connect(store: HostedStore): SqlDriver {
     prepare: false,
     connections: { write: 1, read: 1 },
     statementDeadline: 30_000,
-    connectTimeout: 5,
+    connectTimeout: 5_000,
   });
 }

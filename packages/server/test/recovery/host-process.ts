@@ -5,7 +5,7 @@ import type { HostOptions } from "./host.ts";
 import { workflows } from "./workflows.ts";
 
 const options = JSON.parse(process.argv[2] ?? "{}") as HostOptions;
-const { store, port, lease, turnTimeout, shutdownGrace, statementDeadline, activities, prepared, exit } = options;
+const { store, port, lease, turnTimeout, shutdownGrace, statementDeadline, activities, prepared } = options;
 
 process.once("disconnect", () => process.kill(process.pid, "SIGKILL"));
 process.on("unhandledRejection", (error) => {
@@ -32,7 +32,6 @@ const orchestrator = await createOrchestrator({
 process.on("message", () => process.send?.({ ready: orchestrator.ready, memory: process.memoryUsage() }));
 process.once("SIGTERM", () => {
   void orchestrator.close().then(() => {
-    if (exit === true) process.exit(0);
     process.channel?.unref();
     process.removeAllListeners("message");
     process.removeAllListeners("disconnect");

@@ -20,8 +20,6 @@ export type HostOptions = {
   readonly activities?: number;
   /** Loads its code and then waits for `go`: the next one is ready to start when the present one is killed. */
   readonly prepared?: boolean;
-  /** Exits when it has closed, as a command would. Default: the process ends by itself when nothing keeps it. */
-  readonly exit?: boolean;
 };
 
 export type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };

@@ -150,9 +150,7 @@ for (const trouble of ["refuse", "blackhole"] as const)
     if (place.store.kind !== "postgres") throw new Error("this needs Postgres");
     const proxy = await tcpProxy(targetOf(place.store.url));
     context.after(() => proxy.close());
-    // Sockets into a black hole stay half open, and keep a process that does not exit.
-    const exit = trouble === "blackhole";
-    const host = place.host({ store: { kind: "postgres", url: through(proxy, place.store.url) }, shutdownGrace: 1_000, exit });
+    const host = place.host({ store: { kind: "postgres", url: through(proxy, place.store.url) }, shutdownGrace: 1_000 });
     const url = await host.url;
     const client = createClient({ url, retry: { maxAttempts: 1 } });
     const handles = await Promise.all([0, 1, 2].map((n) => client.start(bystander, 300, { id: `b-${n}` })));
@@ -162,7 +160,9 @@ for (const trouble of ["refuse", "blackhole"] as const)
     const asked = performance.now();
     host.kill("SIGTERM");
     assert.deepEqual(await within("the end of the process", 20_000, host.ended), { code: 0, signal: null });
-    assert.ok(performance.now() - asked < 1_000 + 3_000, `it took ${Math.round(performance.now() - asked)} ms\n${host.log()}`);
+    // A connection that is being made when it closes has four seconds of its own.
+    const limit = trouble === "blackhole" ? 6_000 : 4_000;
+    assert.ok(performance.now() - asked < limit, `it took ${Math.round(performance.now() - asked)} ms\n${host.log()}`);
     await waiting;
     proxy.reset();
     const next = place.host();

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { after, before, describe, test } from "node:test";
-import { type Store, StoreUnavailableError } from "../../src/engine/ports/store.ts";
-import { commit, firstTurn, next, type Scenario, scenario, start, tailOf } from "../../src/store/contract/scenario.ts";
+import { type Claim, type Store, StoreUnavailableError } from "../../src/engine/ports/store.ts";
+import { claim, commit, firstTurn, next, type Scenario, scenario, start, tailOf } from "../../src/store/contract/scenario.ts";
 import { postgresStore } from "../../src/store/postgres.ts";
 import { contractStoreOptions } from "../../src/store-contract.ts";
 import { createDatabase, type TestDatabase } from "./postgres-database.ts";
@@ -34,13 +34,15 @@ describe("a Postgres store whose connections fail", () => {
     });
   }
 
-  /** Resolves when so many flushes wait for a lock; their process ids. */
-  async function waitingFlushes(count: number): Promise<readonly number[]> {
-    for (;;) {
+  /** Resolves when so many such statements wait for a lock: their process ids. */
+  async function waitingFor(statement: string, count: number): Promise<readonly number[]> {
+    const patience = performance.now() + 20_000;
+    while (performance.now() < patience) {
       const rows = await database.admin<{ pid: number }[]>`
-        select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%commit_1%'`;
+        select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like ${`%${statement}%`}`;
       if (rows.length === count) return rows.map(({ pid }) => pid);
     }
+    throw new Error(`no ${count} of ${statement} wait for a lock`);
   }
 
   async function waitForTail(run: string, tail: number): Promise<void> {
@@ -63,7 +65,7 @@ describe("a Postgres store whose connections fail", () => {
     const lost = next(at, first, { nonce: "lost", timers: [{ effect: "1", due: 7 }] });
     await whileShardsAreLocked(async () => {
       const flush = commit(at, lost);
-      await waitingFlushes(1);
+      await waitingFor("commit_1", 1);
       proxy.dropClients();
       await assert.rejects(flush, StoreUnavailableError);
       assert.equal(await untilAvailable(() => tailOf(at, first.run)), 2, "the tail that a writer in doubt reads again");
@@ -84,12 +86,12 @@ describe("a Postgres store whose connections fail", () => {
     let retry: Promise<readonly string[]> | undefined;
     await whileShardsAreLocked(async () => {
       const flush = commit(at, lost);
-      await waitingFlushes(1);
+      await waitingFor("commit_1", 1);
       proxy.dropClients();
       await assert.rejects(flush, StoreUnavailableError);
       await untilAvailable(() => store.ping());
       retry = untilAvailable(() => commit(at, { ...lost, nonce: "retry" }));
-      await waitingFlushes(2);
+      await waitingFor("commit_1", 2);
     });
     const done = await retry;
     await waitForTail(first.run, 4);
@@ -101,10 +103,10 @@ describe("a Postgres store whose connections fail", () => {
     const first = await start(at);
     const turn = next(at, first);
     await whileShardsAreLocked(async () => {
-      const flush = commit(at, turn);
-      const [pid] = await waitingFlushes(1);
+      const flush = assert.rejects(commit(at, turn), StoreUnavailableError);
+      const [pid] = await waitingFor("commit_1", 1);
       await database.admin`select pg_terminate_backend(${pid ?? 0})`;
-      await assert.rejects(flush, StoreUnavailableError);
+      await flush;
     });
     assert.equal(await untilAvailable(() => tailOf(at, first.run)), 2);
     assert.deepEqual(await untilAvailable(() => commit(at, turn)), [first.run]);
@@ -118,6 +120,39 @@ describe("a Postgres store whose connections fail", () => {
       assert.equal((await untilAvailable(() => commit(at, firstTurn(at)))).length, 1);
       await untilAvailable(() => store.ping());
     }
+  });
+
+  test("H063 a takeover waits for the flush under way, whose turns are the last under the old epoch", async () => {
+    const here = await scenario(store);
+    const turn = await start(here);
+    let flush: Promise<readonly string[]> | undefined;
+    let takeover: Promise<Claim> | undefined;
+    await database.admin.begin(async (sql) => {
+      await sql`select from wovyr.instances where run = ${turn.run} for update`;
+      flush = commit(here, next(here, turn));
+      await waitingFor("commit_1", 1);
+      takeover = claim(here, "taker", { dead: [here.owner] });
+      const first = await Promise.race([takeover.then(() => "claimed"), waitingFor("claim_1", 1).then(() => "waits")]);
+      assert.equal(first, "waits");
+    });
+    assert.deepEqual(await flush, [turn.run]);
+    assert.equal((await takeover)?.granted.length, 2);
+    assert.equal(await tailOf(here, turn.run), 4);
+    assert.deepEqual(await commit(here, next(here, turn, { tail: 4 })), []);
+  });
+
+  test("H063 a flush that meets a takeover under way waits for it and is refused", async () => {
+    const here = await scenario(store);
+    const turn = await start(here);
+    let flush: Promise<readonly string[]> | undefined;
+    await database.admin.begin(async (sql) => {
+      await sql`update wovyr.shards set epoch = epoch + 1, owner = 'taker' where id in ${sql([...here.shards])}`;
+      flush = commit(here, next(here, turn));
+      const first = await Promise.race([flush.then(() => "committed"), waitingFor("commit_1", 1).then(() => "waits")]);
+      assert.equal(first, "waits");
+    });
+    assert.deepEqual(await flush, []);
+    assert.equal(await tailOf(here, turn.run), 2);
   });
 
   test("H090 a server that turned read-only makes the store unavailable until it takes writes again", async () => {

@@ -38,12 +38,12 @@ test("strikes from the watchdog's thread are counted per run and tail, and clear
   await database.drop();
 });
 
-test("a flush reads its tables by index even when its plan was made while they were empty", async () => {
+test("a flush reads its tables by index even when its plan was made while they were nearly empty", async () => {
   const database = await createDatabase();
   const store = await postgresStore(database.url, { writeConnections: 1, readConnections: 1 }).open(contractStoreOptions);
   const at = await scenario(store);
-  const everything = async () => {
-    const turns = Array.from({ length: 200 }, (_, index) => firstTurn(at, { busy: true, timers: [{ effect: "1", due: index }] }));
+  const everything = async (count: number) => {
+    const turns = Array.from({ length: count }, (_, index) => firstTurn(at, { busy: true, timers: [{ effect: "1", due: index }] }));
     await commit(at, ...turns);
     await commit(at, ...turns.map((turn) => next(at, turn, { status: "Completed", sends: [], consumed: ["x"], timersDone: ["1"] })));
     const run = await start(at);
@@ -55,7 +55,10 @@ test("a flush reads its tables by index even when its plan was made while they w
     ]);
     await store.listTimers(at.shards, 1_000, 10);
   };
-  await everything();
+  // Statistics of nearly empty tables, and sessions that keep the plans that they suggest.
+  await start(at, { timers: [{ effect: "1", due: 1 }] });
+  await database.admin.unsafe("analyze wovyr.instances, wovyr.history, wovyr.timers, wovyr.inbox");
+  for (let round = 0; round < 7; round += 1) await everything(1);
   await database.admin.unsafe(`
     insert into wovyr.instances (created_at, shard, tail, busy, tenant, run, id, workflow, version, status, nonce)
       select 1, 1, 1, false, 'bulk', 'run' || n, 'id' || n, 'w', '1', 'open', '' from generate_series(1, 50000) n;
@@ -70,7 +73,7 @@ test("a flush reads its tables by index even when its plan was made while they w
     return Number(row?.sum);
   };
   const before = await rowsReadBySeqScan();
-  for (let round = 0; round < 8; round += 1) await everything();
+  for (let round = 0; round < 8; round += 1) await everything(200);
   await store.close();
   while ((await database.admin`select from pg_stat_activity where application_name = 'wovyr' and datname = current_database()`).length > 0);
   assert.ok((await rowsReadBySeqScan()) - before < 50_000, "no statement read a table whole");

@@ -221,7 +221,8 @@ export function turns({ test, store }: Suite): void {
     assert.deepEqual(await commit(at, refused), []);
     assert.equal(await store().findStartKey(at.tenant, "order", "free"), undefined);
     const accepted = await start(at, { create: instance({ startKey: { key: "free", digest: "e" } }) });
-    assert.deepEqual(await commit(at, accepted), [], "a start that is sent again");
+    const other = firstTurn(at, { create: instance({ startKey: { key: "other", digest: "d" } }) });
+    assert.deepEqual(await commit(at, accepted, other), [other.run], "a start that is sent again");
     assert.deepEqual(await store().findStartKey(at.tenant, "order", "free"), { run: accepted.run, digest: "e" });
   });
 

@@ -24,10 +24,14 @@ type Target = { readonly host: readonly string[]; readonly port: readonly number
 /** SQLSTATE classes after which the server ends the session. */
 const fatal = new Set(["57P01", "57P02", "57P03", "57P05"]);
 
+/** Seconds; the store has waited for its statements before. */
+const closeTimeout = 0.5;
+
 export class Connection {
   readonly #sql: postgres.Sql;
   readonly #prepare: boolean;
   #broken = false;
+  #socket: Socket | undefined;
   #lost: ((error: DriverError) => void) | undefined;
 
   private constructor(options: ConnectionOptions) {
@@ -83,13 +87,18 @@ export class Connection {
   /** Ends it without waiting; a statement under way rejects. */
   discard(): void {
     this.#broken = true;
-    this.#sql.end({ timeout: 0 }).catch(() => {});
+    this.#sql
+      .end({ timeout: 0 })
+      .catch(() => {})
+      .finally(() => this.#socket?.destroy());
     this.#fail(new DriverError("the connection was given up", { code: "CONNECTION_DESTROYED", answered: false }));
   }
 
   async close(): Promise<void> {
     this.#broken = true;
-    await this.#sql.end({ timeout: 5 });
+    await this.#sql.end({ timeout: closeTimeout });
+    // A peer that does not answer would leave it half open, and the process with it.
+    this.#socket?.destroy();
   }
 
   async #settled<T>(work: () => Promise<T>): Promise<T> {
@@ -128,8 +137,9 @@ export class Connection {
         try {
           const where = path ? { path } : { host: host[at] ?? "localhost", port: port[at] ?? 5432 };
           const socket = await openSocket(where, timeout);
+          if (this.#broken) socket.destroy();
+          this.#socket = socket;
           if (!this.#broken) return socket;
-          socket.destroy();
         } catch (error) {
           failure = error;
         }

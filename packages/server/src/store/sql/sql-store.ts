@@ -28,7 +28,7 @@ import { readInstance, readTurn } from "./rows.ts";
 import { arrayLiteral, textList } from "./text-list.ts";
 
 const tries = 6;
-const closePatience = 1_000;
+const closePatience = 500;
 const groupMismatch = "WV001";
 
 export class SqlStore implements Store {
