@@ -11,6 +11,7 @@ export * from "./define/workflow-definition.ts";
 export * from "./effects/activity.ts";
 export * from "./effects/any-effect.ts";
 export * from "./effects/branches.ts";
+export { rememberSites, sitesAreRemembered } from "./effects/effect.ts";
 export * from "./model/activity-timeouts.ts";
 export * from "./model/digest.ts";
 export * from "./model/duration.ts";

@@ -30,8 +30,19 @@ export abstract class Effect<out T> {
 /** The caller's frame is the user's line. */
 const siteDepth = 1;
 
+const unknownSite: CallSite = Object.freeze({});
+let remembering = true;
+
+/** Whether effects remember the lines that made them; that is most of the cost of making one, about 2 µs. For the whole process. */
+export function rememberSites(on: boolean): void {
+  remembering = on;
+}
+
+export const sitesAreRemembered = (): boolean => remembering;
+
 /** Captures the stack from the caller of `above` on. */
 export function captureSite(above: ((...args: never[]) => unknown) | (abstract new (...args: never[]) => unknown)): CallSite {
+  if (!remembering) return unknownSite;
   const site: CallSite = {};
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = siteDepth;

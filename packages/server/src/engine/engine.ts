@@ -20,8 +20,10 @@ import {
   type Incoming,
   type OpenActivity,
   type PayloadCodec,
+  sitesAreRemembered,
   suspectLosses,
 } from "@wovyr/sdk/internal";
+import { Diagnosis, type VoidTurn } from "./diagnosis.ts";
 import { Dispatch } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { HistoryRows } from "./history-row.ts";
@@ -36,7 +38,7 @@ import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
 import type { Random } from "./ports/random.ts";
-import { type InstanceKey, type NewInstance, type Store, StoreUnavailableError } from "./ports/store.ts";
+import { type InstanceKey, type InstanceRow, type NewInstance, type Store, StoreUnavailableError } from "./ports/store.ts";
 import { recover } from "./recovery.ts";
 import type { Registry } from "./registry.ts";
 import { Replay } from "./replay.ts";
@@ -89,8 +91,8 @@ export type Start = {
   readonly fact: Extract<Incoming, { type: "InstanceStarted" }>;
 };
 
-/** Facts that a restart may record before the run's code is entered: with them alone it has come no further. */
-const enteredNoCode: ReadonlySet<HistoryFact["type"]> = new Set(["Resumed", "AttemptLost", "AttemptStarted"]);
+/** Facts that loading a run may add before its code is entered: with them alone it has come no further. */
+const addedByLoading: ReadonlySet<HistoryFact["type"]> = new Set(["Resumed", "AttemptLost", "AttemptStarted"]);
 const attemptLossLimit = 5;
 const startKeyLife = 24 * 3_600_000;
 const housekeepingInterval = 600_000;
@@ -184,7 +186,7 @@ export class Engine {
       limits: limits.execution,
       eventSchema: (instance, event) => this.#eventSchema(instance, event),
       turnEnded: (instance, turn) => this.#turnEnded(instance, turn),
-      turnBroke: (instance, failure) => this.park(instance, failure),
+      turnBroke: (instance, failure, turn) => this.#turnBroke(instance, failure, turn),
       jobDone: (instance) => this.#turns.done(instance),
     };
   }
@@ -581,12 +583,11 @@ export class Engine {
         return;
       }
       this.#turns.add(
-        new Replay(instance, turns, row.tail, this.#turns, (failure) =>
-          enter(() => {
-            if (failure !== undefined) this.#withoutCode(instance, turns, failure);
-            else this.#revived(instance);
-          }),
-        ),
+        new Replay(instance, turns, row.tail, this.#turns, (failure) => {
+          if (failure === undefined) enter(() => this.#revived(instance));
+          else
+            this.#diagnose(instance, turns, undefined).then((found) => enter(() => this.#withoutCode(instance, turns, found ?? failure)));
+        }),
       );
     });
   }
@@ -722,7 +723,7 @@ export class Engine {
 
   /** A run that was struck has come further: what was held against it, and against first turns of its workflow, is void. */
   #forgive(instance: Instance, turn: OpenTurn): void {
-    if (instance.state.parked !== undefined || turn.facts.every(({ type }) => enteredNoCode.has(type))) return;
+    if (instance.state.parked !== undefined || turn.facts.every(({ type }) => addedByLoading.has(type))) return;
     for (const key of this.#strikes.forgive(instance.identity))
       this.options.store.clearStrikes(key).catch((error) => this.options.log.warn("strikes could not be cleared", { error }));
   }
@@ -904,6 +905,41 @@ export class Engine {
     if (suspects.length === 0) this.deliver(instance.identity, { fact: { type: "Parked", failure } });
   }
 
+  /** The lines that an open run waits at; empty when its code is not here. */
+  async waitingAt(row: InstanceRow): Promise<readonly string[]> {
+    if (row.status !== "open" || this.unavailable !== undefined) return [];
+    if (sitesAreRemembered()) {
+      await this.load(row);
+      return this.table.get(row.run)?.execution?.waitingAt() ?? [];
+    }
+    const loaded = await this.#loader.load(row);
+    const instance = this.#newInstance({ ...row });
+    const execution = instance.newExecution();
+    if (loaded === undefined || execution === undefined) return [];
+    await new Promise<void>((resolve) => this.#turns.add(new Diagnosis(execution, loaded.turns, undefined, this.#turns, resolve)));
+    return execution.waitingAt();
+  }
+
+  /** What went wrong, told with its line. Undefined when lines are remembered anyway, or when it does not happen again. */
+  async #diagnose(instance: Instance, turns: LoadedRun["turns"], next: VoidTurn | undefined): Promise<Error | undefined> {
+    const execution = sitesAreRemembered() ? undefined : instance.newExecution();
+    if (execution === undefined) return undefined;
+    await new Promise<void>((resolve) => this.#turns.add(new Diagnosis(execution, turns, next, this.#turns, resolve)));
+    return execution.broken;
+  }
+
+  /** A turn cannot be made. Until it is known why, the instance is left as it is: at work. */
+  #turnBroke(instance: Instance, failure: Error, turn: VoidTurn): void {
+    const history =
+      instance.create === undefined ? this.#loader.load(instance.identity).then((loaded) => loaded?.turns) : Promise.resolve([]);
+    history
+      .then((turns) => this.#diagnose(instance, turns ?? [], turn))
+      .catch(() => undefined)
+      .then((found) => {
+        if (instance.phase === "running") this.park(instance, found ?? failure);
+      });
+  }
+
   /** The code cannot go on from what is durable: the run waits for a person, and what reaches it waits with it. */
   park(instance: Instance, failure: Error): void {
     const { workflow, id, run } = instance.identity;
@@ -922,7 +958,8 @@ export class Engine {
       this.#queue(instance);
       return;
     }
-    const mail = [parked, ...instance.mailbox];
+    // What loading a run adds by itself is not kept: a second chance that was wasted above all.
+    const mail = [parked, ...instance.mailbox.filter(({ fact }) => !addedByLoading.has(fact.type))];
     instance.mailbox = [];
     this.table.remove(instance);
     for (const item of mail) this.deliver(instance.identity, item);

@@ -19,6 +19,7 @@ import {
   parse,
   type WorkflowDefinition,
 } from "@wovyr/sdk/internal";
+import type { VoidTurn } from "./diagnosis.ts";
 import { judge, type Mail, weightOf } from "./mail.ts";
 import type { NewInstance } from "./ports/store.ts";
 import { retriedEffect, TurnPlan } from "./turn-plan.ts";
@@ -62,7 +63,7 @@ export interface InstanceHost {
   /** A turn is complete. `facts` may be empty: then nothing is to be written, only answered. */
   turnEnded(instance: Instance, turn: OpenTurn): void;
   /** The code cannot go on from what is durable: the turn is void, `failure` says why. */
-  turnBroke(instance: Instance, failure: Error): void;
+  turnBroke(instance: Instance, failure: Error, turn: VoidTurn): void;
   /** An asynchronous part of the job is over. */
   jobDone(instance: Instance): void;
 }
@@ -153,7 +154,7 @@ export class Instance implements Job {
       const { execution } = this;
       if (execution?.broken !== undefined) {
         this.#turn = undefined;
-        this.#host.turnBroke(this, execution.broken);
+        this.#host.turnBroke(this, execution.broken, { at: turn.at, facts: turn.mail.map((mail) => mail.fact) });
         return true;
       }
       if (execution !== undefined) this.#fold(turn, execution.takeFacts());

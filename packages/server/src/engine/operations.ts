@@ -326,8 +326,7 @@ export class LocalOperations implements Operations {
     const engine = this.#engine();
     const row = await this.#row(engine, id, options.runId);
     const turns = await this.#turns(engine, row.run);
-    if (row.status === "open" && engine.unavailable === undefined) await engine.load(row);
-    return descriptionOf(row, turns, engine.table.get(row.run)?.execution?.waitingAt() ?? []);
+    return descriptionOf(row, turns, await engine.waitingAt(row));
   }
 
   async result(

@@ -32,12 +32,18 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
     kind: "postgres",
     shared: true,
     async open({ log }: StoreOptions) {
+      let opened = false;
       const driver = new PostgresDriver({
         url,
         prepare: options.prepare ?? true,
         connections: { write: options.writeConnections ?? 3, read: options.readConnections ?? 3 },
         statementDeadline: options.statementDeadline ?? 60_000,
         connectTimeout,
+        reachable(failure) {
+          if (!opened) return;
+          if (failure === undefined) log.info(`Postgres at ${place} is reachable again`);
+          else log.warn(`Postgres at ${place} cannot be reached, connecting is tried again for ever: ${failure.message}`);
+        },
       });
       try {
         await migrate(driver, await readMigrations());
@@ -46,6 +52,7 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
         if (!(error instanceof DriverError)) throw error;
         throw new StoreUnavailableError(`cannot use Postgres at ${place}: ${error.message || error.code}`, { cause: error });
       }
+      opened = true;
       log.info(`records are kept in Postgres at ${place}`);
       return new SqlStore("postgres", driver, { kind: "postgres", url });
     },

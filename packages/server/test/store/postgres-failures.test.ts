@@ -122,6 +122,15 @@ describe("a Postgres store whose connections fail", () => {
     }
   });
 
+  test("H087 a connection that ends in the middle of a flush of thirty megabytes leaves nothing of it", async () => {
+    const first = await start(at);
+    const large = next(at, first, { events: JSON.stringify("x".repeat(30 << 20)) });
+    proxy.cutAfter(10 << 20);
+    await assert.rejects(commit(at, large), StoreUnavailableError);
+    assert.equal(await untilAvailable(() => tailOf(at, first.run)), 2);
+    assert.deepEqual(await untilAvailable(() => commit(at, large)), [first.run]);
+  });
+
   test("H063 a takeover waits for the flush under way, whose turns are the last under the old epoch", async () => {
     const here = await scenario(store);
     const turn = await start(here);

@@ -5,6 +5,8 @@ export type TcpProxy = {
   readonly url: string;
   /** Ends every connection on the client's side only: the server carries on with what it was asked. */
   dropClients(): void;
+  /** Ends the connection that brings so many more bytes. */
+  cutAfter(bytes: number): void;
   close(): Promise<void>;
 };
 
@@ -13,11 +15,20 @@ export async function startProxy(databaseUrl: string): Promise<TcpProxy> {
   const target = new URL(databaseUrl);
   const clients = new Set<Socket>();
   const upstreams = new Set<Socket>();
+  let left = Number.POSITIVE_INFINITY;
   const server = createServer((client) => {
     const upstream = connect(Number(target.port), target.hostname);
     clients.add(client);
     upstreams.add(upstream);
-    client.on("data", (chunk) => upstream.write(chunk));
+    client.on("data", (chunk) => {
+      left -= chunk.length;
+      if (left > 0) upstream.write(chunk);
+      else {
+        left = Number.POSITIVE_INFINITY;
+        client.resetAndDestroy();
+        upstream.destroy();
+      }
+    });
     upstream.on("data", (chunk) => client.destroyed || client.write(chunk));
     client.on("end", () => upstream.end());
     client.on("error", () => {});
@@ -35,6 +46,9 @@ export async function startProxy(databaseUrl: string): Promise<TcpProxy> {
     dropClients() {
       for (const client of clients) client.resetAndDestroy();
       clients.clear();
+    },
+    cutAfter(bytes) {
+      left = bytes;
     },
     async close() {
       for (const socket of [...clients, ...upstreams]) socket.destroy();

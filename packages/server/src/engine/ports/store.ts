@@ -3,8 +3,8 @@
  *
  * 1. `commit` is atomic per turn: all that a `TurnWrite` carries becomes durable, or none of it. A flush is not a transaction of all its turns:
  *    one that is refused takes no other with it.
- * 2. A turn is refused unless its shard is owned with exactly the given epoch, its run's tail is exactly the given one, and its id (of a new
- *    instance) is not held by an open instance of the tenant. The three checks and the write are one statement.
+ * 2. A turn is refused unless its shard is owned with exactly the given epoch, its run is open and its tail exactly the given one, and its id (of a
+ *    new instance) is not held by an open instance of the tenant. The three checks and the write are one statement.
  * 3. A turn that `commit` reports done is durable. When `commit` rejects with `StoreUnavailableError`, the outcome is unknown: it may even become
  *    durable later.
  * 4. Nothing is read or written without its tenant, but for the sweeps of an owner over its shards, whose rows carry it.
@@ -84,6 +84,7 @@ export type TurnWrite = {
   readonly status: StoredStatus;
   /** Whether work in this process is open (in-process activities): such runs are loaded again when a shard is recovered. */
   readonly busy: boolean;
+  /** When given, they take the place of all that the run had. */
   readonly attributes?: Attributes;
   readonly timers: readonly TimerWrite[];
   /** Effects whose timer rows go. A closing turn removes all of the run's timers by itself. */
@@ -163,7 +164,7 @@ export type ClaimRequest = {
 };
 
 export type Claim = {
-  /** Granted shards with their new epochs. Shard numbers are unique over all groups. */
+  /** Granted shards with their new epochs. Shard numbers are unique over all groups; those of a group (granted and held together) are consecutive. */
   readonly granted: readonly ShardEpoch[];
   /** Shards that another owner's lease still covers. */
   readonly held: readonly {
@@ -217,7 +218,10 @@ export interface Store {
     which: "busy" | "parked",
     page: { after?: InstanceKey; limit: number },
   ): Promise<readonly InstanceRow[]>;
-  /** Messages of the shards in the order in which they were posted; `after` is the `position` after which to go on. */
+  /**
+   * Messages of the shards in the order in which they were posted; `after` is the `position` after which to go on. It pages through one sweep; a later
+   * sweep begins anew, for a message may become visible after others with higher positions.
+   */
   listInbox(
     shards: readonly number[],
     page: { after?: number; limit: number },

@@ -1,5 +1,5 @@
 /** postgres.js as a driver: a pool for each lane, so that what writes never queues behind what reads. */
-import type { SqlDriver, SqlLane, SqlValue } from "../sql/driver.ts";
+import type { DriverError, SqlDriver, SqlLane, SqlValue } from "../sql/driver.ts";
 import { Connection, type ConnectionOptions, type SqlRows } from "./connection.ts";
 import { Pool } from "./pool.ts";
 
@@ -7,6 +7,8 @@ export type PostgresDriverOptions = ConnectionOptions & {
   readonly connections: Readonly<Record<SqlLane, number>>;
   /** Milliseconds. */
   readonly statementDeadline: number;
+  /** Told when the database cannot be reached any more, and when it can again. */
+  reachable?(failure: DriverError | undefined): void;
 };
 
 export class PostgresDriver implements SqlDriver {
@@ -14,7 +16,13 @@ export class PostgresDriver implements SqlDriver {
 
   constructor(options: PostgresDriverOptions) {
     const pool = (lane: SqlLane) =>
-      new Pool({ size: options.connections[lane], deadline: options.statementDeadline, open: () => Connection.open(options) });
+      new Pool({
+        size: options.connections[lane],
+        deadline: options.statementDeadline,
+        open: () => Connection.open(options),
+        // One pool speaks for both.
+        ...(lane === "write" && { reachable: (failure) => options.reachable?.(failure) }),
+      });
     this.#pools = { write: pool("write"), read: pool("read") };
   }
 

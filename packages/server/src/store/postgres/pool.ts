@@ -13,9 +13,15 @@ export type PoolOptions = {
   /** Milliseconds. */
   readonly deadline: number;
   open(): Promise<Connection>;
+  /** Told when connections cannot be made any more, and when they can again. */
+  reachable?(failure: DriverError | undefined): void;
 };
 
-type Job = { run(connection: Connection): Promise<void>; fail(error: DriverError): void };
+type Job = {
+  /** Gives back what tells the outcome to whoever waits for it. */
+  run(connection: Connection): Promise<() => void>;
+  fail(error: DriverError): void;
+};
 
 /** Milliseconds. */
 const firstPause = 25;
@@ -54,9 +60,10 @@ export class Pool {
         async run(connection) {
           used = connection;
           try {
-            resolve(await work(connection));
+            const result = await work(connection);
+            return () => resolve(result);
           } catch (error) {
-            reject(error);
+            return () => reject(error);
           } finally {
             clearTimeout(late);
           }
@@ -95,10 +102,12 @@ export class Pool {
 
   async #serve(connection: Connection, job: Job): Promise<void> {
     this.#busy.add(connection);
-    await job.run(connection);
+    const settle = await job.run(connection);
     this.#busy.delete(connection);
     if (connection.broken) connection.discard();
     else if (!this.#closed) this.#idle.push(connection);
+    // The connection is free again before its user goes on, who may have another statement.
+    settle();
     this.#pump();
   }
 
@@ -106,10 +115,12 @@ export class Pool {
     this.#opening += 1;
     try {
       const connection = await this.#options.open();
+      if (this.#failures > 0) this.#options.reachable?.(undefined);
       this.#failures = 0;
       if (this.#closed) void connection.close();
       else this.#idle.push(connection);
     } catch (error) {
+      if (this.#failures === 0) this.#options.reachable?.(error as DriverError);
       this.#wait();
       if (this.#busy.size === 0) this.#failAll(error as DriverError);
     } finally {
