@@ -94,4 +94,4 @@ CREATE INDEX "instances_closed" ON "wovyr"."instances" USING btree ("tenant","id
 CREATE INDEX "instances_busy" ON "wovyr"."instances" USING btree ("shard","run","tenant") WHERE "wovyr"."instances"."busy";--> statement-breakpoint
 CREATE INDEX "instances_parked" ON "wovyr"."instances" USING btree ("shard","run","tenant") WHERE "wovyr"."instances"."status" = 'parked';--> statement-breakpoint
 CREATE INDEX "start_keys_at" ON "wovyr"."start_keys" USING btree ("at");--> statement-breakpoint
-CREATE INDEX "timers_due" ON "wovyr"."timers" USING btree ("shard","due","run","effect");
+CREATE INDEX "timers_due" ON "wovyr"."timers" USING btree ("shard","due");

@@ -1,5 +1,5 @@
--- Every read that a running orchestrator repeats is a function that pins its plan: a plan made while its tables were small would read them whole
--- once they have grown.
+-- Every read that a running orchestrator repeats is a function that pins its plan, as commit_1 does: a plan made while its tables were small would read
+-- them whole once they have grown.
 
 -- Claims what is free, expired, the owner's own or a dead owner's, and says who holds the rest (then `epoch` is null).
 CREATE FUNCTION "wovyr"."claim_1"(asked_group text, asked_shards integer, asked_owner text, lease double precision, dead text[])
@@ -82,9 +82,14 @@ $$;
 CREATE FUNCTION "wovyr"."drop_1"(messages integer, tenants text, runs text, ids text) RETURNS void LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 begin
-  delete from wovyr.inbox w
-  using unnest(string_to_array(tenants, E'\x1f'), string_to_array(runs, E'\x1f'), string_to_array(ids, E'\x1f')) m(tenant, run, id)
-  where w.tenant = m.tenant and w.run = m.run and w.message = m.id;
+  delete from wovyr.inbox w using (
+    select found.tid
+    from unnest(string_to_array(tenants, E'\x1f'), string_to_array(runs, E'\x1f'), string_to_array(ids, E'\x1f')) m(tenant, run, id)
+    cross join lateral (
+      select r.ctid as tid from wovyr.inbox r where r.tenant = m.tenant and r.run = m.run and r.message = m.id offset 0
+    ) found
+    offset 0
+  ) t where w.ctid = t.tid;
 end
 $$;
 --> statement-breakpoint
@@ -100,8 +105,8 @@ CREATE FUNCTION "wovyr"."get_1"(asked_tenant text, asked_run text) RETURNS text 
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 begin
   return (
-    select wovyr.instance_1(i, a.attributes) from wovyr.instances i
-    left join wovyr.instance_attributes a on a.tenant = i.tenant and a.run = i.run
+    select wovyr.instance_1(i, (select a.attributes from wovyr.instance_attributes a where a.tenant = i.tenant and a.run = i.run))
+    from wovyr.instances i
     where i.tenant = asked_tenant and i.run = asked_run
   );
 end
@@ -132,11 +137,13 @@ SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SE
 SET plan_cache_mode = force_generic_plan AS $$
 begin
   return query
-  select case when h.seq is null or h.seq = 1 then wovyr.instance_1(i, a.attributes) end, h.seq, h.count, h.at::double precision, h.node, h.events
+  select case when h.seq is null or h.seq = 1 then i.instance end, h.seq, h.count, h.at::double precision, h.node, h.events
   from unnest(string_to_array(tenants, E'\x1f'), string_to_array(runs, E'\x1f')) with ordinality k(tenant, run, place)
-  join wovyr.instances i on i.tenant = k.tenant and i.run = k.run
-  left join wovyr.instance_attributes a on a.tenant = k.tenant and a.run = k.run
-  left join wovyr.history h on h.tenant = k.tenant and h.run = k.run
+  cross join lateral (
+    select wovyr.instance_1(i, (select a.attributes from wovyr.instance_attributes a where a.tenant = i.tenant and a.run = i.run)) as instance
+    from wovyr.instances i where i.tenant = k.tenant and i.run = k.run offset 0
+  ) i
+  left join lateral (select h.* from wovyr.history h where h.tenant = k.tenant and h.run = k.run offset 0) h on true
   order by k.place, h.seq;
 end
 $$;
@@ -287,10 +294,12 @@ begin
       ) e order by e.run, e.tenant limit 1;
     end if;
     return query
-    select wovyr.instance_1(i, a.attributes)
+    select i.instance
     from unnest(tenants, runs) with ordinality k(tenant, run, place)
-    join wovyr.instances i on i.tenant = k.tenant and i.run = k.run
-    left join wovyr.instance_attributes a on a.tenant = k.tenant and a.run = k.run
+    cross join lateral (
+      select wovyr.instance_1(i, (select a.attributes from wovyr.instance_attributes a where a.tenant = i.tenant and a.run = i.run)) as instance
+      from wovyr.instances i where i.tenant = k.tenant and i.run = k.run offset 0
+    ) i
     where last_run is null or (k.run, k.tenant) <= (last_run, last_tenant)
     order by k.place limit missing;
     get diagnostics got = row_count;

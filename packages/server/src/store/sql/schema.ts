@@ -105,7 +105,7 @@ export const timers = wovyr.table(
       name: "timers_pk",
       columns: [table.tenant, table.run, table.effect],
     }),
-    index("timers_due").on(table.shard, table.due, table.run, table.effect),
+    index("timers_due").on(table.shard, table.due),
   ],
 );
 

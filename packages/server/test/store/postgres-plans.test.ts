@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  child,
+  commit,
+  firstTurn,
+  instance,
+  message,
+  next,
+  type Scenario,
+  scenario,
+  shard,
+  start,
+  unique,
+} from "../../src/store/contract/scenario.ts";
+import { postgresStore } from "../../src/store/postgres.ts";
+import { contractStoreOptions } from "../../src/store-contract.ts";
+import { createDatabase, type TestDatabase } from "./postgres-database.ts";
+
+const bulk = 20_000;
+const tables = ["instances", "history", "timers", "inbox", "start_keys", "instance_attributes"];
+
+/** Uses every statement that a running orchestrator repeats, on `count` instances. */
+async function useEverything(at: Scenario, count: number): Promise<void> {
+  const { store } = at;
+  const first = Array.from({ length: count }, (_, index) =>
+    firstTurn(at, {
+      busy: true,
+      timers: [{ effect: "1", due: index }],
+      attributes: { a: index },
+      create: instance({ startKey: { key: unique("key-"), digest: "d" } }),
+    }),
+  );
+  await commit(at, ...first);
+  const letters = first.map(({ run }) => message(at, run));
+  await store.post(letters);
+  await store.drop(letters.slice(0, 1));
+  const second = first.map((turn, index) =>
+    next(at, turn, {
+      timers: [{ effect: "2", due: index }],
+      timersDone: ["1"],
+      attributes: { a: index + 1 },
+      consumed: [letters[index]?.message ?? ""],
+      children: [child(at, turn)],
+      sends: [message(at, turn.run), message(at, unique("nobody-"))],
+    }),
+  );
+  await commit(at, ...second, firstTurn(at, { create: instance({ id: first[0]?.create?.id ?? "" }) }));
+  const [some] = first;
+  assert.ok(some);
+  const read = async () => {
+    assert.equal((await store.findInstance(at.tenant, some.create?.id ?? ""))?.run, some.run);
+    await Promise.all([store.getInstance(some), store.readLastTurn(some), store.readHistory(some, 2, 5)]);
+    assert.equal((await store.loadInstances(first.slice(0, 5))).length, Math.min(5, count));
+    await store.findStartKey(at.tenant, "order", some.create?.startKey?.key ?? "");
+    await store.listTimers(at.shards, 1_000, 10);
+    await store.listInbox(at.shards, { limit: 10 });
+    await store.listRunnable(at.shards, "busy", { limit: 10 });
+  };
+  await read();
+  await commit(at, ...second.map((turn) => next(at, turn, { status: "Completed" })), firstTurn(at, { status: "Completed" }));
+  await read();
+}
+
+/** Fills every table with closed and open instances of the same tenant, behind the statistics' back. */
+async function fill(database: TestDatabase, at: Scenario): Promise<void> {
+  const elsewhere = shard(at) + 1_000_000;
+  await database.admin.unsafe(`
+    insert into wovyr.instances (created_at, closed_at, shard, tail, busy, tenant, run, id, workflow, version, status, nonce)
+      select 1, case when n % 2 = 0 then 1 end, ${elsewhere}, 1, n % 4 = 1, '${at.tenant}', 'bulk' || n, 'bulk' || n, 'w', '1', 'open', ''
+      from generate_series(1, ${bulk}) n;
+    insert into wovyr.history (at, seq, count, tenant, run, node, events)
+      select 1, 1, 1, '${at.tenant}', 'bulk' || n, 'n', '[]' from generate_series(1, ${bulk}) n;
+    insert into wovyr.timers (due, shard, tenant, run, effect) select n, ${elsewhere}, '${at.tenant}', 'bulk' || n, '1' from generate_series(1, ${bulk}) n;
+    insert into wovyr.inbox (shard, tenant, run, message, fact)
+      select ${elsewhere}, '${at.tenant}', 'bulk' || n, 'm', '1' from generate_series(1, ${bulk}) n;
+    insert into wovyr.start_keys (at, tenant, slot, run, digest) select 1, '${at.tenant}', 'bulk' || n, 'r', 'd' from generate_series(1, ${bulk}) n;
+    insert into wovyr.instance_attributes (tenant, run, attributes)
+      select '${at.tenant}', 'bulk' || n, '{"a":1}' from generate_series(1, ${bulk}) n;`);
+}
+
+async function rowsRead({ admin }: TestDatabase): Promise<number> {
+  // A session reports what it counted when it ends.
+  while ((await admin`select from pg_stat_activity where application_name = 'wovyr' and datname = current_database()`).length > 0);
+  const [row] = await admin<{ sum: string }[]>`
+    select (select sum(seq_tup_read) from pg_stat_user_tables where schemaname = 'wovyr' and relname in ${admin(tables)})
+      + (select sum(idx_tup_read) from pg_stat_user_indexes where schemaname = 'wovyr' and relname in ${admin(tables)}) as sum`;
+  return Number(row?.sum);
+}
+
+for (const rows of [0, 1, 3]) {
+  test(`every repeated statement goes by index, though its plan was made when the tables held ${rows} rows`, async () => {
+    const database = await createDatabase();
+    const settings = { writeConnections: 1, readConnections: 1 };
+    const store = await postgresStore(database.url, settings).open(contractStoreOptions);
+    const at = await scenario(store);
+    for (let row = 0; row < rows; row += 1) {
+      const turn = await start(at, {
+        timers: [{ effect: "1", due: 1 }],
+        attributes: { a: 1 },
+        create: instance({ startKey: { key: `early-${row}`, digest: "d" } }),
+      });
+      await store.post([message(at, turn.run)]);
+    }
+    await database.admin.unsafe(`analyze ${tables.map((table) => `wovyr.${table}`).join(", ")}`);
+    // Sessions keep the plans that they make now.
+    for (let round = 0; round < 7; round += 1) await useEverything(at, 1);
+    await fill(database, at);
+    // So few rows that reading one table once would outweigh all that is needed.
+    await useEverything(at, 20);
+    await store.close();
+    const read = await rowsRead(database);
+    assert.ok(read < bulk / 2, `${read} rows were read`);
+    await database.drop();
+  });
+}
