@@ -4,6 +4,9 @@ import { join } from "node:path";
 import type { Family, FamilyContext, FamilyReport } from "./family.ts";
 import type { BenchPostgres } from "./postgres.ts";
 
+/** As docs/operations.md advises for production: room for a batch of young objects. */
+const productionFlags = ["--max-semi-space-size=64"];
+
 export type RunOptions = {
   readonly quick: boolean;
   readonly postgres: BenchPostgres;
@@ -28,7 +31,8 @@ export async function runFamily(
 
 function inProcess(family: Family, context: FamilyContext, node: readonly string[]): Promise<FamilyReport> {
   const child = fork(join(import.meta.dirname, "row-process.ts"), {
-    execArgv: [...process.execArgv, ...(family.node ?? []), ...node],
+    execArgv: [...process.execArgv, ...productionFlags, ...(family.node ?? []), ...node],
+    env: { ...process.env, NODE_ENV: "production" },
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   return new Promise((resolve, reject) => {

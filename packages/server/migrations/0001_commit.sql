@@ -9,12 +9,13 @@ ALTER TABLE "wovyr"."timers" SET (autovacuum_vacuum_scale_factor = 0.05, autovac
 --> statement-breakpoint
 -- One flush: every turn that its fence and its tail admit becomes durable, whole; the others leave no trace.
 --
--- 1. The fence is a share lock on the shards' rows, taken in order of their numbers and held to the end of the transaction: a takeover waits for the
+-- 1. The fence is a share lock on the shards' rows, taken in the order given (that of their numbers) and held to the end of the transaction: a takeover waits for the
 --    flush, and a flush that waited for a takeover sees the new epoch.
 -- 2. Every write but the guarded update and inserts is filtered by what they admitted.
 -- 3. Order: later turns, first turns, children, history, timers, attributes, inboxes (new messages, then consumed ones, then those of closed runs).
--- 4. Every table is reached by an index, whatever the statistics say. Membership among the flush's own rows is written `(x in (select …)) is true`, which
---    stays a hashed subplan.
+-- 4. Every table is reached by an index, whatever the statistics say. A plan made while a table held one row would otherwise walk all of it for ever
+--    after. So rows are looked up in lateral subqueries behind `offset 0`, which admit one order of joining, and then changed by their `ctid`.
+--    Membership among the flush's own rows is written `(x in (select …)) is true`, which stays a hashed subplan.
 --
 -- A list of texts comes as one text in which U+001F ends each value (the array made of it has one more element, empty); in nullable ones an empty value
 -- stands for null. The first `creates` of the `turns` are first turns; lists of parts name their turn by its place, from 1 on. A message belongs to a
@@ -68,10 +69,10 @@ declare
   born bigint[];
   all_born boolean;
 begin
-  select array_agg(locked.id) into fenced from (
-    select s.id from unnest(fence_shards, fence_epochs) f(id, epoch)
-    join wovyr.shards s on s.id = f.id and s.epoch = f.epoch where s.owner is not null
-    order by s.id for share of s
+  select array_agg(locked.id) into fenced
+  from unnest(fence_shards, fence_epochs) f(id, epoch)
+  cross join lateral (
+    select s.id from wovyr.shards s where s.id = f.id and s.epoch = f.epoch and s.owner is not null for share of s
   ) locked;
   all_fenced := coalesce(cardinality(fenced), 0) = cardinality(fence_shards);
   if cardinality(tenants) <> turns + 1 or cardinality(runs) <> turns + 1 or cardinality(nodes) <> turns + 1 or cardinality(nonces) <> turns + 1
@@ -84,10 +85,16 @@ begin
       update wovyr.instances i
       set tail = t.tail + t.count, nonce = t.nonce, status = t.status, busy = t.busy,
         closed_at = case when t.status in ('open', 'parked') then null else t.at end
-      from unnest(tenants, runs, turn_shards, turn_tails, turn_counts, turn_ats, nonces, statuses, turn_busy) with ordinality
-        t(tenant, run, shard, tail, count, at, nonce, status, busy, place)
-      where t.place > creates and t.place <= turns and (all_fenced or (t.shard in (select unnest(fenced))) is true)
-        and i.tenant = t.tenant and i.run = t.run and i.tail = t.tail and i.shard = t.shard and coalesce(i.closed_at, -1) = -1
+      from (
+        select u.*, found.tid
+        from unnest(tenants, runs, turn_shards, turn_tails, turn_counts, turn_ats, nonces, statuses, turn_busy) with ordinality
+          u(tenant, run, shard, tail, count, at, nonce, status, busy, place)
+        cross join lateral (select i.ctid as tid from wovyr.instances i where i.tenant = u.tenant and i.run = u.run offset 0) found
+        where u.place > creates and u.place <= turns and (all_fenced or (u.shard in (select unnest(fenced))) is true)
+        offset 0
+      ) t
+      -- Judged on the row itself: when it changed meanwhile, its place is not compared again.
+      where i.ctid = t.tid and i.run = t.run and i.tail = t.tail and i.shard = t.shard and coalesce(i.closed_at, -1) = -1
       returning t.place
     )
     select array_agg(w.place) into updated from written w;
@@ -127,7 +134,7 @@ begin
         and (c.slot is null or ((c.tenant, c.run) in (select * from unnest(key_tenants, key_runs))) is true)
         -- The index of open ids does not guard a run that closes at once.
         and (c.status in ('open', 'parked')
-          or not exists (select from wovyr.instances i where i.tenant = c.tenant and i.id = c.id and i.closed_at is null))
+          or (select true from wovyr.instances i where i.tenant = c.tenant and i.id = c.id and i.closed_at is null limit 1) is null)
       on conflict do nothing returning tenant, run
     )
     select array_agg(w.tenant), array_agg(w.run), count(*) into made_tenants, made_runs, made from written w;
@@ -135,10 +142,15 @@ begin
       select array_agg(c.place) into created from unnest(tenants, runs) with ordinality c(tenant, run, place)
       where c.place <= creates and ((c.tenant, c.run) in (select * from unnest(made_tenants, made_runs))) is true;
       if key_runs is not null then
-        delete from wovyr.start_keys s using unnest(tenants, runs, slots) with ordinality c(tenant, run, slot, place)
-        where c.place <= creates and s.tenant = c.tenant and s.slot = c.slot and s.run = c.run
-          and ((c.tenant, c.run) in (select * from unnest(key_tenants, key_runs))) is true
-          and ((c.tenant, c.run) in (select * from unnest(made_tenants, made_runs))) is not true;
+        delete from wovyr.start_keys s using (
+          select found.tid from unnest(tenants, runs, slots) with ordinality c(tenant, run, slot, place)
+          cross join lateral (
+            select k.ctid as tid from wovyr.start_keys k where k.tenant = c.tenant and k.slot = c.slot and k.run = c.run offset 0
+          ) found
+          where c.place <= creates and ((c.tenant, c.run) in (select * from unnest(key_tenants, key_runs))) is true
+            and ((c.tenant, c.run) in (select * from unnest(made_tenants, made_runs))) is not true
+          offset 0
+        ) t where s.ctid = t.tid;
       end if;
     end if;
   end if;
@@ -199,10 +211,15 @@ begin
       select array_agg(c.place)::text into rejected from unnest(child_turns) with ordinality c(turn, place)
       where (all_done or (c.turn in (select unnest(accepted))) is true) and (c.place in (select unnest(born))) is not true;
       if key_runs is not null then
-        delete from wovyr.start_keys s using unnest(child_turns, texts, slots) with ordinality c(turn, run, slot, place)
-        where c.place <= children and s.tenant = tenants[c.turn] and s.slot = c.slot and s.run = c.run
-          and ((s.tenant, c.run) in (select * from unnest(key_tenants, key_runs))) is true
-          and ((s.tenant, c.run) in (select * from unnest(made_tenants, made_runs))) is not true;
+        delete from wovyr.start_keys s using (
+          select found.tid from unnest(child_turns, texts, slots) with ordinality c(turn, run, slot, place)
+          cross join lateral (
+            select k.ctid as tid from wovyr.start_keys k where k.tenant = tenants[c.turn] and k.slot = c.slot and k.run = c.run offset 0
+          ) found
+          where c.place <= children and ((tenants[c.turn], c.run) in (select * from unnest(key_tenants, key_runs))) is true
+            and ((tenants[c.turn], c.run) in (select * from unnest(made_tenants, made_runs))) is not true
+          offset 0
+        ) t where s.ctid = t.tid;
       end if;
     end if;
   end if;
@@ -217,9 +234,14 @@ begin
     if cardinality(texts) <> timers_done + 1 then
       raise exception 'an effect holds U+001F' using errcode = '22021';
     end if;
-    delete from wovyr.timers w using unnest(timer_done_turns, texts) with ordinality t(turn, effect, place)
-    where t.place <= timers_done and w.tenant = tenants[t.turn] and w.run = runs[t.turn] and w.effect = t.effect
-      and (all_done or (t.turn in (select unnest(accepted))) is true);
+    delete from wovyr.timers w using (
+      select found.tid from unnest(timer_done_turns, texts) with ordinality c(turn, effect, place)
+      cross join lateral (
+        select r.ctid as tid from wovyr.timers r where r.tenant = tenants[c.turn] and r.run = runs[c.turn] and r.effect = c.effect offset 0
+      ) found
+      where c.place <= timers_done and (all_done or (c.turn in (select unnest(accepted))) is true)
+      offset 0
+    ) t where w.ctid = t.tid;
   end if;
 
   if timers > 0 then
@@ -239,9 +261,14 @@ begin
     if cardinality(texts) <> attribute_sets + 1 then
       raise exception 'an attribute holds U+001F' using errcode = '22021';
     end if;
-    delete from wovyr.instance_attributes w using unnest(attribute_turns, texts) with ordinality t(turn, value, place)
-    where t.place <= attribute_sets and w.tenant = tenants[t.turn] and w.run = runs[t.turn]
-      and (all_done or (t.turn in (select unnest(accepted))) is true);
+    delete from wovyr.instance_attributes w using (
+      select found.tid from unnest(attribute_turns, texts) with ordinality c(turn, value, place)
+      cross join lateral (
+        select r.ctid as tid from wovyr.instance_attributes r where r.tenant = tenants[c.turn] and r.run = runs[c.turn] offset 0
+      ) found
+      where c.place <= attribute_sets and (all_done or (c.turn in (select unnest(accepted))) is true)
+      offset 0
+    ) t where w.ctid = t.tid;
     insert into wovyr.instance_attributes (tenant, run, attributes)
     select tenants[t.turn], runs[t.turn], t.value::jsonb from unnest(attribute_turns, texts) with ordinality t(turn, value, place)
     where t.place <= attribute_sets and t.value is not null and (all_done or (t.turn in (select unnest(accepted))) is true);
@@ -263,7 +290,7 @@ begin
     where m.place <= messages and (all_done or (m.turn in (select unnest(accepted))) is true)
       and (m.child = 0 or (m.child > 0 and (all_born or (m.child in (select unnest(born))) is true))
         or (m.child < 0 and not all_born and (-m.child in (select unnest(born))) is not true))
-      and exists (select from wovyr.instances i where i.tenant = m.tenant and i.run = m.run and coalesce(i.closed_at, -1) = -1)
+      and (select coalesce(i.closed_at, -1) = -1 from wovyr.instances i where i.tenant = m.tenant and i.run = m.run)
     on conflict do nothing;
   end if;
 
@@ -272,16 +299,29 @@ begin
     if cardinality(texts) <> consumed + 1 then
       raise exception 'the name of a message holds U+001F' using errcode = '22021';
     end if;
-    delete from wovyr.inbox w using unnest(consumed_turns, texts) with ordinality c(turn, message, place)
-    where c.place <= consumed and w.tenant = tenants[c.turn] and w.run = runs[c.turn] and w.message = c.message
-      and (all_done or (c.turn in (select unnest(accepted))) is true);
+    delete from wovyr.inbox w using (
+      select found.tid from unnest(consumed_turns, texts) with ordinality c(turn, message, place)
+      cross join lateral (
+        select r.ctid as tid from wovyr.inbox r where r.tenant = tenants[c.turn] and r.run = runs[c.turn] and r.message = c.message offset 0
+      ) found
+      where c.place <= consumed and (all_done or (c.turn in (select unnest(accepted))) is true)
+      offset 0
+    ) t where w.ctid = t.tid;
   end if;
 
   if cardinality(closings) > 0 then
-    delete from wovyr.inbox w using unnest(closings) c(turn)
-    where w.tenant = tenants[c.turn] and w.run = runs[c.turn] and (all_done or (c.turn in (select unnest(accepted))) is true);
-    delete from wovyr.timers w using unnest(closings) c(turn)
-    where w.tenant = tenants[c.turn] and w.run = runs[c.turn] and (all_done or (c.turn in (select unnest(accepted))) is true);
+    delete from wovyr.inbox w using (
+      select found.tid from unnest(closings) c(turn)
+      cross join lateral (select r.ctid as tid from wovyr.inbox r where r.tenant = tenants[c.turn] and r.run = runs[c.turn] offset 0) found
+      where all_done or (c.turn in (select unnest(accepted))) is true
+      offset 0
+    ) t where w.ctid = t.tid;
+    delete from wovyr.timers w using (
+      select found.tid from unnest(closings) c(turn)
+      cross join lateral (select r.ctid as tid from wovyr.timers r where r.tenant = tenants[c.turn] and r.run = runs[c.turn] offset 0) found
+      where all_done or (c.turn in (select unnest(accepted))) is true
+      offset 0
+    ) t where w.ctid = t.tid;
   end if;
 end
 $$;
