@@ -12,6 +12,7 @@ const root = resolve(import.meta.dirname, "..");
 const defaults = ["packages/*/test/**/*.test.ts", "examples/test/**/*.test.ts"];
 const timeout = 300_000;
 
+const reporter = process.argv.some((argument) => argument.startsWith("--test-reporter")) ? [] : ["--test-reporter=spec"];
 const [options, selections] = partition(process.argv.slice(2), (argument) => argument.startsWith("-"));
 const files = select(selections.length > 0 ? selections : defaults);
 if (files.length === 0) {
@@ -35,7 +36,17 @@ async function main(): Promise<number> {
   }
   const runner = spawn(
     process.execPath,
-    ["--conditions=source", "--import", "tsx", "--test", "--test-concurrency=2", `--test-timeout=${timeout}`, ...options, ...files],
+    [
+      "--conditions=source",
+      "--import",
+      "tsx",
+      "--test",
+      "--test-concurrency=2",
+      `--test-timeout=${timeout}`,
+      ...reporter,
+      ...options,
+      ...files,
+    ],
     { cwd: root, env: environment, stdio: "inherit" },
   );
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => runner.kill(signal));

@@ -120,13 +120,18 @@ test("a server that closes answers who is waiting with 202, and lets a request u
 });
 
 test("a start that waits is answered with what it started when the server closes", async (context) => {
-  const { result, waiting } = pending();
+  const gate = gated();
   const { app, url } = await listening(context, {
-    result,
-    start: async () => ({ id: "a", runId: "r", status: "Running", created: true, replayed: false }),
+    start: async ({ signal }) => {
+      const ended = new Promise<void>((resolve) => signal?.addEventListener("abort", () => resolve()));
+      await gate.pass();
+      await ended;
+      return { id: "a", runId: "r", status: "Waiting", created: true, replayed: false };
+    },
   });
   const start = fetch(`${url}/v1/workflows/w/instances?wait=60s`, { method: "POST" });
-  await waiting;
+  await gate.reached;
+  gate.open();
   await app.close();
   const response = await start;
   assert.deepEqual([response.status, await response.json()], [201, { id: "a", runId: "r", status: "Waiting" }]);
