@@ -1,8 +1,10 @@
+import { sendByDefault } from "#default-exchange";
 import { type Duration, milliseconds } from "../model/duration.ts";
 import { WovyrError } from "../model/errors.ts";
 import { checkOptions } from "../model/option.ts";
 import type { Client } from "./client.ts";
 import { clientOver } from "./client-over.ts";
+import { overFetch } from "./exchange.ts";
 import { httpOperations } from "./http-operations.ts";
 import { type RetryOptions, retryOf } from "./retry.ts";
 import { Transport } from "./transport.ts";
@@ -11,7 +13,7 @@ export type ClientOptions = {
   /** Where the orchestrator listens, with the prefix that its API is mounted under. */
   readonly url: string | URL;
   readonly apiKey?: string | undefined;
-  /** Default: the global one, which keeps connections alive. */
+  /** Default: on Node its own HTTP client, elsewhere the global `fetch`; connections are kept alive. */
   readonly fetch?: typeof fetch | undefined;
   readonly retry?: RetryOptions | undefined;
   /** How long the server may take to answer one try, on top of what it was asked to wait; default 15 s. */
@@ -23,13 +25,14 @@ const defaultRequestTimeout = 15_000;
 /** A client of an orchestrator behind a URL; throws INVALID_OPTION. Nothing is sent before its first call. */
 export function createClient(options: ClientOptions): Client {
   checkOptions(options, ["url", "apiKey", "fetch", "retry", "requestTimeout"], "createClient");
-  const { url, apiKey, fetch = globalThis.fetch, retry, requestTimeout = defaultRequestTimeout } = options;
+  const { url, apiKey, fetch, retry, requestTimeout = defaultRequestTimeout } = options;
   return clientOver(
     httpOperations(
       new Transport({
         url: baseOf(url),
         apiKey,
-        fetch: (...args) => fetch(...args),
+        send: fetch === undefined ? sendByDefault : overFetch((...args) => fetch(...args)),
+        fetch: (...args) => (fetch ?? globalThis.fetch)(...args),
         retry: retryOf(retry),
         requestTimeout: milliseconds(requestTimeout, "requestTimeout"),
       }),

@@ -143,7 +143,7 @@ function checkedKey(key: string): string {
 }
 
 function isReplayed(reply: Reply): boolean {
-  return reply.headers.get(headerNames.replayed) === "true";
+  return reply.header(headerNames.replayed) === "true";
 }
 
 // ── starting ──

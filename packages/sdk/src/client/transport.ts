@@ -8,12 +8,15 @@ import { ApiError } from "../model/errors.ts";
 import { decodePayload } from "../model/payload.ts";
 import { headerNames, mediaTypes } from "../protocol/media.ts";
 import { errorOfProblem } from "../protocol/problem.ts";
+import type { HttpAnswer, SendRequest } from "./exchange.ts";
 import { type Retry, retrying } from "./retry.ts";
 
 export type TransportOptions = {
   /** Without a slash at its end. */
   readonly url: string;
   readonly apiKey?: string | undefined;
+  readonly send: SendRequest;
+  /** For event streams. */
   readonly fetch: typeof fetch;
   readonly retry: Retry;
   /** Milliseconds that the server may take to answer, on top of what it was asked to wait. */
@@ -33,7 +36,7 @@ export type Exchange = {
   readonly accepted?: readonly number[];
 };
 
-export type Reply = { readonly status: number; readonly headers: Headers; readonly body: unknown };
+export type Reply = { readonly status: number; readonly header: HttpAnswer["header"]; readonly body: unknown };
 
 export class Transport {
   readonly #options: TransportOptions;
@@ -59,8 +62,9 @@ export class Transport {
       ...this.#headers(`${mediaTypes.events}, ${mediaTypes.typed}`),
       ...(lastEventId !== undefined && { [headerNames.lastEventId]: lastEventId }),
     };
-    const response = await this.#fetch(path, { method: "GET", headers, signal }, 1, signal);
-    if (response.status >= 400) throw await refusal(response);
+    const response = await this.#reach(path, 1, signal, (url) => this.#options.fetch(url, { method: "GET", headers, signal }));
+    if (response.status >= 400)
+      throw refusal({ status: response.status, header: (name) => response.headers.get(name), text: await response.text().catch(() => "") });
     return response;
   }
 
@@ -76,10 +80,11 @@ export class Transport {
         ...(body !== undefined && { "content-type": mediaTypes.typed }),
         ...(idempotencyKey !== undefined && { [headerNames.idempotencyKey]: idempotencyKey }),
       };
-      const init = { method, headers, signal: limit.signal, ...(body !== undefined && { body }) };
-      const response = await this.#fetch(path, init, tries, signal);
-      if (response.status >= 400 && !accepted?.includes(response.status)) throw await refusal(response);
-      return { status: response.status, headers: response.headers, body: await this.#read(response, path, tries, signal) };
+      const answer = await this.#reach(path, tries, signal, (url) =>
+        this.#options.send({ url, method, headers, body, signal: limit.signal }),
+      );
+      if (answer.status >= 400 && !accepted?.includes(answer.status)) throw refusal(answer);
+      return { status: answer.status, header: answer.header, body: answerOf(answer.text, `${this.#options.url}${path}`) };
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", stop);
@@ -91,26 +96,14 @@ export class Transport {
     return { accept, ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }) };
   }
 
-  async #fetch(path: string, init: RequestInit, tries: number, signal: AbortSignal | undefined): Promise<Response> {
-    const { url, fetch } = this.#options;
-    try {
-      return await fetch(`${url}${path}`, init);
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw unreachable(`${url}${path}`, tries, error);
-    }
-  }
-
-  async #read(response: Response, path: string, tries: number, signal: AbortSignal | undefined): Promise<unknown> {
+  async #reach<T>(path: string, tries: number, signal: AbortSignal | undefined, send: (url: string) => Promise<T>): Promise<T> {
     const url = `${this.#options.url}${path}`;
-    let text: string;
     try {
-      text = await response.text();
+      return await send(url);
     } catch (error) {
       signal?.throwIfAborted();
       throw unreachable(url, tries, error);
     }
-    return answerOf(text, url);
   }
 }
 
@@ -122,9 +115,8 @@ function answerOf(text: string, url: string): unknown {
   }
 }
 
-async function refusal(response: Response): Promise<ApiError> {
-  const text = await response.text().catch(() => "");
-  return errorOfProblem(response.status, parsed(text), retryAfterOf(response.headers.get(headerNames.retryAfter)));
+function refusal({ status, header, text }: HttpAnswer): ApiError {
+  return errorOfProblem(status, parsed(text), retryAfterOf(header(headerNames.retryAfter)));
 }
 
 function parsed(text: string): unknown {

@@ -217,7 +217,8 @@ export class LocalOperations implements Operations {
       const forget = engine.waiters.add(run, (closing) => end(closedResult(id, run, closing)));
       const cancelTimer = clock.wakeAt(clock.now() + wait, () => end(undefined));
       giveUp = () => end(undefined);
-      signal?.addEventListener("abort", giveUp);
+      if (signal?.aborted === true) giveUp();
+      else signal?.addEventListener("abort", giveUp);
     });
     return { promise, giveUp: () => giveUp() };
   }
