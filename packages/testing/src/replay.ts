@@ -52,6 +52,7 @@ class Bench {
       newRunId: () => `replayed-${this.#runs++}`,
       limits,
       eventSchema: () => undefined,
+      retryAlone: () => {},
       turnEnded: (_instance, turn) => this.#made(turn.facts),
       turnBroke: (_instance, failure) => this.#broke(failure),
       jobDone: (instance) => this.#turns.done(instance),

@@ -185,6 +185,7 @@ export class Engine {
       newRunId: () => this.newRunId(),
       limits: limits.execution,
       eventSchema: (instance, event) => this.#eventSchema(instance, event),
+      retryAlone: (instance, attempt) => this.#retryAlone(instance, attempt),
       turnEnded: (instance, turn) => this.#turnEnded(instance, turn),
       turnBroke: (instance, failure, turn) => this.#turnBroke(instance, failure, turn),
       jobDone: (instance) => this.#turns.done(instance),
@@ -623,9 +624,21 @@ export class Engine {
   }
 
   /** A suspect's next attempt is recorded when no other suspect runs. */
-  #startAlone({ identity: { tenant, run } }: Instance, effect: string, activity: OpenActivity): void {
-    const fact: Incoming = { type: "AttemptStarted", effect, attempt: activity.attempt };
-    this.dispatch.startAlone({ run, effect, activity, begin: () => this.deliver({ tenant, run }, { fact }) });
+  #startAlone(instance: Instance, effect: string, activity: OpenActivity): void {
+    this.#deliverAlone(instance, activity, { type: "AttemptStarted", effect, attempt: activity.attempt });
+  }
+
+  #retryAlone(instance: Instance, fact: Extract<Incoming, { type: "AttemptStarted" }>): void {
+    const activity = instance.state.activities.get(fact.effect);
+    if (activity !== undefined && !this.dispatch.has(instance.identity.run, fact.effect)) this.#deliverAlone(instance, activity, fact);
+  }
+
+  #deliverAlone(
+    { identity: { tenant, run } }: Instance,
+    activity: OpenActivity,
+    fact: Extract<Incoming, { type: "AttemptStarted" }>,
+  ): void {
+    this.dispatch.startAlone({ run, effect: fact.effect, activity, begin: () => this.deliver({ tenant, run }, { fact }) });
   }
 
   #newInstance(identity: InstanceIdentity): Instance {

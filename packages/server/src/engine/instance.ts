@@ -17,6 +17,7 @@ import {
   type LogLine,
   type ParentLink,
   parse,
+  suspectLosses,
   type WorkflowDefinition,
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
@@ -60,6 +61,8 @@ export interface InstanceHost {
   newRunId(): string;
   readonly limits: ExecutionLimits;
   eventSchema(instance: Instance, event: string): { readonly schema?: unknown } | undefined;
+  /** The attempt of a suspect is due: it is to be delivered again when it may run alone. */
+  retryAlone(instance: Instance, attempt: Extract<Incoming, { type: "AttemptStarted" }>): void;
   /** A turn is complete. `facts` may be empty: then nothing is to be written, only answered. */
   turnEnded(instance: Instance, turn: OpenTurn): void;
   /** The code cannot go on from what is durable: the turn is void, `failure` says why. */
@@ -171,6 +174,12 @@ export class Instance implements Job {
   /** Judges one item and delivers it; true when the workflow's code was entered. */
   #apply(turn: OpenTurn, mail: Mail): boolean {
     const fact = this.#meant(mail.fact);
+    if (fact.type === "AttemptStarted" && mail.fact.type === "TimerFired" && this.#isSuspect(fact.effect)) {
+      turn.mail.push(mail);
+      turn.verdicts.push("known");
+      this.#host.retryAlone(this, fact);
+      return false;
+    }
     const verdict = judge(this.state, fact);
     if (verdict.kind === "apply" && this.#mustWait(fact)) {
       turn.held.push(mail);
@@ -185,6 +194,12 @@ export class Instance implements Job {
       if (misfit === undefined) return this.#deliver(turn, fact);
     }
     return false;
+  }
+
+  /** An activity that lost its process before begins its next attempt when no other such one runs: it is recorded then, and not when it is due. */
+  #isSuspect(effect: string): boolean {
+    const activity = this.state.activities.get(effect);
+    return activity?.state === "Retrying" && activity.losses >= suspectLosses;
   }
 
   /** The timer of a retry means the start of the next attempt. */

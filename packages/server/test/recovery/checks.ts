@@ -171,6 +171,7 @@ function replayHost(runner: Turns): InstanceHost {
     newRunId: never,
     limits: defaultLimits,
     eventSchema: () => undefined,
+    retryAlone: never,
     turnEnded: never,
     turnBroke: never,
     jobDone: (instance) => runner.done(instance),

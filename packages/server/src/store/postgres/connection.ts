@@ -51,10 +51,12 @@ export class Connection {
     this.#sql = postgres(options.url, settings);
   }
 
-  /** Connects; rejects with a `DriverError` within the timeout. */
-  static async open(options: ConnectionOptions): Promise<Connection> {
+  /** Connects; rejects with a `DriverError` within the timeout, or at once when the signal is aborted. */
+  static async open(options: ConnectionOptions, signal: AbortSignal): Promise<Connection> {
     const connection = new Connection(options);
     const { connectTimeout } = options;
+    const stop = () => connection.#fail(new DriverError("the connections are closed", { code: "CLOSED", answered: false }));
+    signal.addEventListener("abort", stop);
     const late = setTimeout(() => {
       connection.#fail(new DriverError(`no connection in ${connectTimeout} ms`, { code: "CONNECT_TIMEOUT", answered: false }));
     }, connectTimeout);
@@ -66,6 +68,7 @@ export class Connection {
       throw error;
     } finally {
       clearTimeout(late);
+      signal.removeEventListener("abort", stop);
     }
   }
 
@@ -136,10 +139,11 @@ export class Connection {
         next += 1;
         try {
           const where = path ? { path } : { host: host[at] ?? "localhost", port: port[at] ?? 5432 };
-          const socket = await openSocket(where, timeout);
-          if (this.#broken) socket.destroy();
-          this.#socket = socket;
+          const socket = await openSocket(where, timeout, (opening) => {
+            this.#socket = opening;
+          });
           if (!this.#broken) return socket;
+          socket.destroy();
         } catch (error) {
           failure = error;
         }
@@ -149,14 +153,19 @@ export class Connection {
   }
 }
 
-function openSocket(where: { path: string } | { host: string; port: number }, timeout: number): Promise<Socket> {
+type Place = { path: string } | { host: string; port: number };
+
+/** `opening` gets the socket before it is connected; destroying it rejects. */
+function openSocket(where: Place, timeout: number, opening: (socket: Socket) => void): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ ...where, timeout, noDelay: true });
+    opening(socket);
     const failed = (error: Error): void => {
       socket.destroy();
       reject(error);
     };
     socket.once("error", failed);
+    socket.once("close", () => failed(new DriverError("the connection was closed", { code: "CONNECTION_CLOSED", answered: false })));
     socket.once("timeout", () => failed(new DriverError(`no connection in ${timeout} ms`, { code: "CONNECT_TIMEOUT", answered: false })));
     socket.once("connect", () => {
       socket.removeAllListeners();

@@ -19,7 +19,7 @@ export class PostgresDriver implements SqlDriver {
       new Pool({
         size: options.connections[lane],
         deadline: options.statementDeadline,
-        open: () => Connection.open(options),
+        open: (signal) => Connection.open(options, signal),
         // One pool speaks for both.
         ...(lane === "write" && { reachable: (failure) => options.reachable?.(failure) }),
       });

@@ -12,7 +12,7 @@ export type PoolOptions = {
   readonly size: number;
   /** Milliseconds. */
   readonly deadline: number;
-  open(): Promise<Connection>;
+  open(signal: AbortSignal): Promise<Connection>;
   /** Told when connections cannot be made any more, and when they can again. */
   reachable?(failure: DriverError | undefined): void;
 };
@@ -36,6 +36,7 @@ export class Pool {
   #failures = 0;
   #pause: NodeJS.Timeout | undefined;
   #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: PoolOptions) {
     this.#options = options;
@@ -81,6 +82,7 @@ export class Pool {
   /** Rejects what waits, and ends the connections once their statements have ended. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#closing.abort();
     clearTimeout(this.#pause);
     this.#failAll(closedError());
     await Promise.all([...this.#idle, ...this.#busy].map((connection) => connection.close()));
@@ -114,7 +116,7 @@ export class Pool {
   async #open(): Promise<void> {
     this.#opening += 1;
     try {
-      const connection = await this.#options.open();
+      const connection = await this.#options.open(this.#closing.signal);
       if (this.#failures > 0) this.#options.reachable?.(undefined);
       this.#failures = 0;
       if (this.#closed) void connection.close();
