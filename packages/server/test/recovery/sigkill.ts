@@ -12,7 +12,7 @@ import { within } from "./until.ts";
 
 const kills = 20;
 /** On a machine that is slow to start processes the killing ends earlier. */
-const killingTime = 30_000;
+const killingTime = 100_000;
 
 export async function killedUnderLoad(context: TestContext, kind: StoreKind): Promise<void> {
   const random = seeded(`${kind} under SIGKILL`);
