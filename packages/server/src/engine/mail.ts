@@ -5,7 +5,7 @@
  * 2. Whether it still means something is judged against the run's state when its turn comes, never before.
  */
 import { ApiError, type WovyrError } from "@wovyr/sdk";
-import { type Incoming, type InstanceState, messageDigest } from "@wovyr/sdk/internal";
+import { type HistoryFact, type Incoming, type InstanceState, messageDigest } from "@wovyr/sdk/internal";
 
 /** Whoever waits for an item to be durable. */
 export interface Receipt {
@@ -130,3 +130,6 @@ export function mailIdentity(fact: Incoming): string {
       return fact.type;
   }
 }
+
+/** Facts that loading a run may add before its code is entered: with them alone it has come no further. */
+export const addedByLoading: ReadonlySet<HistoryFact["type"]> = new Set(["Resumed", "AttemptLost", "AttemptStarted"]);

@@ -33,8 +33,9 @@ import {
 } from "@wovyr/sdk/internal";
 import { checkAttributes } from "./attributes.ts";
 import { cursorAfter, runOfCursor } from "./cursor.ts";
-import { type Engine, type Start, StartRefused } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import type { InstanceRow, ListFilter, StoredStatus } from "./ports/store.ts";
+import { type Start, StartRefused } from "./start.ts";
 import { followRun } from "./stream.ts";
 import { descriptionOf, statusOf, summaryOf, turnView } from "./views.ts";
 
@@ -327,7 +328,7 @@ export class LocalOperations implements Operations {
     const engine = this.#engine();
     const row = await this.#row(engine, id, options.runId);
     const turns = await this.#turns(engine, row.run);
-    return descriptionOf(row, turns, await engine.waitingAt(row));
+    return descriptionOf(row, turns, await engine.revival.waitingAt(row));
   }
 
   async result(

@@ -19,7 +19,7 @@ export async function recover(engine: Engine): Promise<void> {
 }
 
 async function loadAll(engine: Engine, page: readonly InstanceKey[]): Promise<void> {
-  await Promise.all(page.map((row) => engine.load(row)));
+  await Promise.all(page.map((row) => engine.revival.load(row)));
 }
 
 /** One page at a time: the next is read when the work on the last is done. */

@@ -1,0 +1,284 @@
+/**
+ * Brings runs into memory: reads their history, replays it, and sees to what happened to them while they were not there.
+ *
+ * 1. Items for a run that is being loaded wait here, in order.
+ * 2. An attempt that history shows as running and that this process does not run was lost with another process.
+ * 3. A run whose code does not match its history, or has blocked processes before, comes in without its code: parked.
+ * 4. What was begun before this node lost its shards is void when it ends.
+ */
+import { ApiError, WovyrError } from "@wovyr/sdk";
+import { failureOf, type OpenActivity, sitesAreRemembered, suspectLosses } from "@wovyr/sdk/internal";
+import { Diagnosis, type VoidTurn } from "./diagnosis.ts";
+import type { Engine } from "./engine.ts";
+import { Instance } from "./instance.ts";
+import { type LoadedRun, Loader } from "./loader.ts";
+import { type Mail, mailIdentity } from "./mail.ts";
+import type { InstanceKey, InstanceRow } from "./ports/store.ts";
+import { Replay } from "./replay.ts";
+import { strikeLimit } from "./strikes.ts";
+
+const attemptLossLimit = 5;
+
+export class Revival {
+  readonly #engine: Engine;
+  readonly #loader: Loader;
+  readonly #loading = new Map<string, Mail[]>();
+  /** Parked runs that are to be tried once more. */
+  readonly #chances = new Set<string>();
+  readonly #careful = new Set<string>();
+  #term = 0;
+
+  constructor(engine: Engine) {
+    const { store, clock, loop } = engine.options;
+    this.#engine = engine;
+    this.#loader = new Loader({ store, rows: engine.rows, clock, loop });
+  }
+
+  /** The run is parked, and its code may try again when it is loaded. */
+  giveChance(run: string): void {
+    this.#chances.add(run);
+  }
+
+  /** The run's next turns take one item each, until one of them shows what the store does not take. */
+  beCareful(run: string): void {
+    this.#careful.add(run);
+  }
+
+  /** The run has come to rest: whether it had been handled with care. */
+  endCare(run: string): boolean {
+    return this.#careful.delete(run);
+  }
+
+  has(run: string): boolean {
+    return this.#loading.has(run);
+  }
+
+  get idle(): boolean {
+    return this.#loading.size === 0;
+  }
+
+  /** Keeps items where those of a run that is being loaded wait, so that what arrives meanwhile comes after them; `resume` tells when to go on, and how. */
+  hold(key: InstanceKey, mail: Mail[], resume: Promise<() => WovyrError | undefined>): void {
+    this.#loading.set(key.run, mail);
+    void resume.then((refusal) => {
+      if (this.#loading.get(key.run) !== mail) return;
+      const reason = refusal();
+      if (reason === undefined) void this.#load(key);
+      else for (const item of this.#take(key)) item.receipt?.refused(reason);
+    });
+  }
+
+  /** What is being loaded is void. */
+  clear(reason: WovyrError): void {
+    this.#term += 1;
+    for (const mail of this.#loading.values()) for (const item of mail) item.receipt?.refused(reason);
+    this.#loading.clear();
+  }
+
+  stop(): void {
+    this.#loader.stop();
+  }
+
+  /** Brings a run into memory, if it is not there. Resolves when it is, or when there is no such run. */
+  load(key: InstanceKey, mail?: Mail): Promise<void> {
+    const waiting = this.#loading.get(key.run);
+    if (waiting !== undefined) {
+      if (mail !== undefined) waiting.push(mail);
+      return Promise.resolve();
+    }
+    if (this.#engine.table.get(key.run) !== undefined) return Promise.resolve();
+    this.#loading.set(key.run, mail === undefined ? [] : [mail]);
+    return this.#load(key);
+  }
+
+  #load(key: InstanceKey): Promise<void> {
+    const term = this.#term;
+    return this.#loader.load(key).then(
+      (loaded) => (term === this.#term ? this.#loaded(key, loaded) : undefined),
+      (error) => {
+        if (term === this.#term) this.#notLoaded(key, error);
+      },
+    );
+  }
+
+  #take(key: InstanceKey): Mail[] {
+    const mail = this.#loading.get(key.run) ?? [];
+    this.#loading.delete(key.run);
+    return mail;
+  }
+
+  #notLoaded(key: InstanceKey, error: unknown): void {
+    this.#engine.options.log.error("a run could not be loaded", {
+      run: key.run,
+      error,
+    });
+    const refusal = error instanceof WovyrError ? error : new WovyrError("the run could not be loaded", { cause: error });
+    for (const mail of this.#take(key)) mail.receipt?.refused(refusal);
+  }
+
+  #loaded(key: InstanceKey, loaded: LoadedRun | undefined): Promise<void> | void {
+    if (loaded === undefined) {
+      const mail = this.#take(key);
+      this.#engine.dropMessages(key, mail);
+      for (const item of mail)
+        item.receipt?.refused(
+          new ApiError(`There is no run "${key.run}".`, {
+            code: "INSTANCE_NOT_FOUND",
+          }),
+        );
+      return;
+    }
+    return this.#revive(loaded);
+  }
+
+  /** Replays a loaded run and gives it the items that waited for it. */
+  #revive({ row, turns, weight }: LoadedRun): Promise<void> {
+    const definition = this.#engine.options.registry.find(row.workflow, row.version);
+    const instance = new Instance(
+      {
+        tenant: row.tenant,
+        run: row.run,
+        id: row.id,
+        shard: row.shard,
+        workflow: row.workflow,
+        version: row.version,
+        correlationId: row.correlationId,
+        parent: row.parent,
+      },
+      row.closedAt === undefined ? definition : undefined,
+      this.#engine.host,
+    );
+    instance.phase = "loading";
+    if (definition === undefined && row.closedAt === undefined)
+      this.#engine.options.log.warn(
+        `workflow "${row.workflow}" version "${row.version}" is not registered here; its runs wait until it is`,
+        {
+          run: row.run,
+        },
+      );
+    if (this.#careful.has(row.run)) instance.mailPerTurn = 1;
+    const strikes = this.#engine.strikes.against(row);
+    const term = this.#term;
+    return new Promise((resolve) => {
+      const enter = (settle: () => void) => {
+        if (term !== this.#term) {
+          resolve();
+          return;
+        }
+        instance.weight = weight;
+        instance.phase = "idle";
+        instance.mailbox = this.#take(instance.identity);
+        this.#engine.table.add(instance);
+        settle();
+        this.#engine.queue(instance);
+        resolve();
+      };
+      if (strikes >= strikeLimit && row.closedAt === undefined) {
+        enter(() => this.#withoutCode(instance, turns, neverYields(row.workflow, strikes)));
+        return;
+      }
+      this.#engine.turns.add(
+        new Replay(instance, turns, row.tail, this.#engine.turns, (failure) => {
+          if (failure === undefined) enter(() => this.#revived(instance));
+          else this.diagnose(instance, turns, undefined).then((found) => enter(() => this.#withoutCode(instance, turns, found ?? failure)));
+        }),
+      );
+    });
+  }
+
+  /** The run's code cannot be run: only its state is known, and it is parked unless it was already. */
+  #withoutCode(instance: Instance, turns: LoadedRun["turns"], failure: Error): void {
+    const { weight } = instance;
+    instance.forget();
+    instance.weight = weight;
+    for (const turn of turns) instance.state.apply(turn);
+    if (instance.state.parked === undefined) instance.mailbox.unshift({ fact: { type: "Parked", failure: failureOf(failure) } });
+  }
+
+  /** What a loaded run needs before anything else: a second chance, or that attempts died with their process. */
+  #revived(instance: Instance): void {
+    if (instance.state.closed || instance.execution === undefined) return;
+    const { parked } = instance.state;
+    if (parked !== undefined && !this.#chances.delete(instance.identity.run)) return;
+    const resumed: Mail[] = parked === undefined ? [] : [{ fact: { type: "Resumed" } }];
+    instance.mailbox.unshift(...resumed, ...this.#lostAttempts(instance));
+  }
+
+  #lostAttempts(instance: Instance): Mail[] {
+    const reported = new Set(instance.mailbox.map((mail) => mailIdentity(mail.fact)));
+    const mail: Mail[] = [];
+    for (const [effect, activity] of instance.state.activities) {
+      if (reported.has(`outcome:${effect}:${activity.attempt}`) || this.#engine.dispatch.has(instance.identity.run, effect)) continue;
+      if (activity.state === "Running") mail.push(...lossOf(effect, activity));
+      else if (activity.state !== "Retrying" && activity.losses >= suspectLosses) this.#engine.startAlone(instance, effect, activity);
+      else if (activity.state === "Scheduled") mail.push({ fact: { type: "AttemptStarted", effect, attempt: activity.attempt } });
+    }
+    return mail;
+  }
+
+  /** The lines that an open run waits at; empty when its code is not here. */
+  async waitingAt(row: InstanceRow): Promise<readonly string[]> {
+    if (row.status !== "open" || this.#engine.unavailable !== undefined) return [];
+    if (sitesAreRemembered()) {
+      await this.load(row);
+      return this.#engine.table.get(row.run)?.execution?.waitingAt() ?? [];
+    }
+    const loaded = await this.#loader.load(row);
+    const instance = this.#engine.newInstance({ ...row });
+    const execution = instance.newExecution();
+    if (loaded === undefined || execution === undefined) return [];
+    await new Promise<void>((resolve) =>
+      this.#engine.turns.add(new Diagnosis(execution, loaded.turns, undefined, this.#engine.turns, resolve)),
+    );
+    return execution.waitingAt();
+  }
+
+  /** What went wrong, told with its line. Undefined when lines are remembered anyway, or when it does not happen again. */
+  async diagnose(instance: Instance, turns: LoadedRun["turns"], next: VoidTurn | undefined): Promise<Error | undefined> {
+    const execution = sitesAreRemembered() ? undefined : instance.newExecution();
+    if (execution === undefined) return undefined;
+    await new Promise<void>((resolve) => this.#engine.turns.add(new Diagnosis(execution, turns, next, this.#engine.turns, resolve)));
+    return execution.broken;
+  }
+
+  /** The history of a run that is in memory. */
+  async historyOf(key: InstanceKey): Promise<LoadedRun["turns"]> {
+    return (await this.#loader.load(key))?.turns ?? [];
+  }
+}
+
+function neverYields(workflow: string, count: number): WovyrError {
+  return new WovyrError(
+    `A turn of workflow "${workflow}" ran without yielding until its process was ended, ${count} times. Look for a loop without \`yield*\` in its code, deploy a fix, and start the orchestrator again.`,
+    { code: "TURN_NEVER_YIELDS" },
+  );
+}
+
+/** A crash took the attempt with it; too many of those, and no further one is made. */
+function lossOf(effect: string, activity: OpenActivity): Mail[] {
+  const lost: Mail = {
+    fact: {
+      type: "AttemptLost",
+      effect,
+      attempt: activity.attempt,
+      cause: "crash",
+    },
+  };
+  if (activity.losses + 1 < attemptLossLimit) return [lost];
+  const failure = failureOf(
+    new WovyrError(`Activity "${activity.name}" was running ${attemptLossLimit} times when its process died; it is not tried again.`, {
+      code: "ATTEMPTS_LOST",
+    }),
+  );
+  return [
+    lost,
+    {
+      fact: {
+        type: "ActivityFailed",
+        effect,
+        attempt: activity.attempt,
+        failure,
+      },
+    },
+  ];
+}

@@ -1,0 +1,252 @@
+/**
+ * What follows when the store has spoken of a turn.
+ *
+ * 1. Write before act: whatever a turn starts, answers or shows happens in `#committed`, after the commit that records it.
+ * 2. What was refused is void, with the state and the generators that made it; its items are delivered again to what is durable.
+ */
+import { ApiError, WovyrError } from "@wovyr/sdk";
+import { type ActivityEffect, CancelledError, failureOf, type Incoming } from "@wovyr/sdk/internal";
+import type { Engine } from "./engine.ts";
+import type { Instance, OpenTurn } from "./instance.ts";
+import type { TurnOutcome } from "./lane.ts";
+import { addedByLoading, type Mail, mailIdentity } from "./mail.ts";
+import { type Start, StartRefused } from "./start.ts";
+import { type PreparedTurn, prepareTurn } from "./turn-write.ts";
+
+export class Settlement {
+  readonly #engine: Engine;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  /** A turn is complete. One without facts has nothing to write, only to answer. */
+  turnEnded(instance: Instance, turn: OpenTurn): void {
+    if (turn.facts.length === 0) {
+      this.#answer(instance, turn);
+      this.#engine.dropMessages(instance.identity, turn.mail);
+      this.#keepHeld(instance, turn.held);
+      instance.phase = "idle";
+      this.#engine.queue(instance);
+      return;
+    }
+    instance.phase = "saving";
+    const prepared = prepareTurn(instance, turn, this.#engine);
+    if (!(prepared instanceof Promise)) {
+      this.#save(instance, turn, prepared);
+      return;
+    }
+    prepared.then(
+      (ready) => this.#save(instance, turn, ready),
+      (error) => this.#settle(instance, turn, undefined, { kind: "impossible", error }),
+    );
+  }
+
+  #save(instance: Instance, turn: OpenTurn, prepared: PreparedTurn): void {
+    this.#engine.journal.submit(prepared.write, (outcome) => this.#settle(instance, turn, prepared, outcome));
+  }
+
+  #settle(instance: Instance, turn: OpenTurn, prepared: PreparedTurn | undefined, outcome: TurnOutcome): void {
+    if (outcome.kind === "durable" && prepared !== undefined) this.#committed(instance, turn, prepared, outcome.rejectedChildren);
+    else if (outcome.kind === "impossible") this.#impossible(instance, turn, outcome.error);
+    else this.#refused(instance, turn);
+  }
+
+  /** The turn is durable: answer, show and start what it caused. */
+  #committed(instance: Instance, turn: OpenTurn, prepared: PreparedTurn, rejectedChildren: ReadonlySet<string>): void {
+    instance.create = undefined;
+    if (this.#engine.strikes.any) this.#forgive(instance, turn);
+    instance.weight += prepared.write.events.length;
+    this.#answer(instance, turn);
+    this.#log(instance);
+    this.#engine.hub.publish(instance.identity.run, () => ({
+      run: instance.identity.run,
+      seq: turn.tail + 1,
+      at: turn.at,
+      facts: turn.facts,
+    }));
+    // Another node may own it meanwhile; then that one does the rest.
+    if (instance.phase === "saving") this.#startWork(instance, turn, prepared, rejectedChildren);
+    this.#keepHeld(instance, turn.held);
+    if (turn.plan.closing !== undefined) this.#engine.waiters.tell(instance.identity.run, turn.plan.closing);
+    if (instance.phase !== "saving") return;
+    instance.phase = "idle";
+    this.#engine.queue(instance);
+  }
+
+  /** A run that was struck has come further: what was held against it, and against first turns of its workflow, is void. */
+  #forgive(instance: Instance, turn: OpenTurn): void {
+    if (instance.state.parked !== undefined || turn.facts.every(({ type }) => addedByLoading.has(type))) return;
+    for (const key of this.#engine.strikes.forgive(instance.identity))
+      this.#engine.options.store
+        .clearStrikes(key)
+        .catch((error) => this.#engine.options.log.warn("strikes could not be cleared", { error }));
+  }
+
+  #answer(instance: Instance, turn: OpenTurn): void {
+    turn.mail.forEach((mail, index) => {
+      const verdict = turn.verdicts[index];
+      if (mail.fact.type === "TimerFired" && verdict !== "done") this.#engine.timers.resolve(instance.identity.run, mail.fact.effect);
+      if (mail.receipt === undefined) return;
+      if (verdict instanceof WovyrError) mail.receipt.refused(verdict);
+      else mail.receipt.accepted(verdict === "known");
+    });
+  }
+
+  #log(instance: Instance): void {
+    const { workflow, id, run } = instance.identity;
+    for (const { level, message, data } of instance.takeLogs())
+      this.#engine.options.log[level](message, {
+        workflow,
+        instance: id,
+        run,
+        ...data,
+      });
+  }
+
+  #startWork(instance: Instance, turn: OpenTurn, { children, sends }: PreparedTurn, rejectedChildren: ReadonlySet<string>): void {
+    const { plan } = turn;
+    const { tenant, run, shard } = instance.identity;
+    for (const effect of plan.stopped)
+      this.#engine.dispatch.stop(run, effect, new CancelledError("the workflow no longer waits for this activity"));
+    for (const effect of plan.timersDone) this.#engine.timers.resolve(run, effect);
+    for (const [effect, due] of plan.timers) this.#engine.timers.add({ tenant, run, shard, effect, due });
+    for (const effect of plan.attempts.keys()) this.#startAttempt(instance, effect);
+    for (const { write, start } of children) {
+      if (rejectedChildren.has(write.run)) {
+        const fact = JSON.parse(write.rejection.fact) as Incoming;
+        this.#engine.deliver({ tenant, run }, { fact, inbox: write.rejection.message });
+      } else this.#startChild(tenant, write.run, write.shard, start);
+    }
+    for (const send of sends) this.#engine.deliver({ tenant, run: send.run }, { fact: send.fact, inbox: send.message });
+  }
+
+  #startAttempt(instance: Instance, effect: string): void {
+    const activity = instance.state.activities.get(effect);
+    if (activity?.state === "Lost") this.#engine.startAlone(instance, effect, { ...activity });
+    const leaf = instance.execution?.leaves.get(effect);
+    if (activity?.state !== "Running" || leaf?.work.kind !== "activity") return;
+    const { tenant, run, id, workflow } = instance.identity;
+    this.#engine.dispatch.start({
+      tenant,
+      run,
+      instanceId: id,
+      workflow,
+      effect,
+      call: leaf.work.effect as ActivityEffect<unknown>,
+      activity: { ...activity },
+      report: (fact) => this.#engine.deliver({ tenant, run }, { fact }),
+    });
+  }
+
+  #startChild(tenant: string, run: string, shard: number, fact: Start["fact"]): void {
+    if (this.#engine.table.get(run) !== undefined || this.#engine.revival.has(run)) return;
+    const { id, workflow, version, correlationId, parent } = fact;
+    const child = this.#engine.newInstance({
+      tenant,
+      run,
+      shard,
+      id,
+      workflow,
+      version,
+      correlationId,
+      parent,
+    });
+    child.execution = child.newExecution();
+    child.mailbox.push({ fact, inbox: "start" });
+    this.#engine.table.add(child);
+    this.#engine.queue(child);
+  }
+
+  /** Items that wait for the run's code stay in its durable inbox; then they are as good as delivered. */
+  #keepHeld(instance: Instance, held: readonly Mail[]): void {
+    const { tenant, run, shard } = instance.identity;
+    // These two come again by themselves: from a row, and from the state of the activity.
+    const volatile = held.filter(({ inbox, fact: { type } }) => inbox === undefined && type !== "TimerFired" && type !== "AttemptStarted");
+    for (const { fact } of held)
+      if (fact.type === "AttemptStarted") this.#engine.dispatch.stop(run, fact.effect, new CancelledError("the run is parked"));
+    if (volatile.length === 0) return;
+    const keep = async () => {
+      const messages = volatile.map(async ({ fact }) => ({
+        tenant,
+        run,
+        shard,
+        message: mailIdentity(fact),
+        fact: await this.#engine.rows.encodeFact(fact),
+      }));
+      await this.#engine.options.store.post(await Promise.all(messages));
+    };
+    keep().then(
+      () => {
+        for (const mail of volatile) mail.receipt?.accepted(false);
+      },
+      (error) => {
+        for (const mail of volatile) mail.receipt?.refused(error);
+      },
+    );
+  }
+
+  /** The store did not take the turn: what was made of it is void, its items are given to what is durable, as long as this node is its owner. */
+  #refused(instance: Instance, turn: OpenTurn): void {
+    const mail = [...turn.mail, ...turn.held, ...instance.mailbox];
+    instance.mailbox = [];
+    this.#engine.table.remove(instance);
+    if (instance.create !== undefined) {
+      for (const item of mail) item.receipt?.refused(new StartRefused("an identity of the new instance is taken"));
+      return;
+    }
+    const { revival, ownership } = this.#engine;
+    revival.hold(
+      instance.identity,
+      mail,
+      ownership.verify().then(() => () => this.#engine.unableToLoad),
+    );
+  }
+
+  /** The store can never take the turn. What made it so is turned away; if that is nothing in particular, the run is parked. */
+  #impossible(instance: Instance, turn: OpenTurn, error: Error): void {
+    this.#engine.options.log.error("a turn cannot be stored", {
+      run: instance.identity.run,
+      error,
+    });
+    const failure = failureOf(error);
+    const mail = [...turn.mail, ...turn.held, ...instance.mailbox];
+    instance.mailbox = [];
+    this.#engine.table.remove(instance);
+    if (instance.create !== undefined) {
+      for (const item of mail)
+        item.receipt?.refused(
+          new ApiError(`The store does not take this start: ${error.message}`, {
+            code: "PAYLOAD_UNSERIALIZABLE",
+          }),
+        );
+      return;
+    }
+    const suspects = turn.mail.filter(({ fact }) => fact.type === "ActivityCompleted" || fact.type === "EventReceived");
+    if (suspects.length > 1) {
+      this.#engine.revival.beCareful(instance.identity.run);
+      for (const item of mail) this.#engine.deliver(instance.identity, item);
+      return;
+    }
+    for (const item of mail) {
+      const { fact } = item;
+      if (fact.type === "ActivityCompleted" && suspects.includes(item))
+        this.#engine.deliver(instance.identity, {
+          fact: {
+            type: "ActivityFailed",
+            effect: fact.effect,
+            attempt: fact.attempt,
+            failure,
+          },
+        });
+      else if (suspects.includes(item))
+        item.receipt?.refused(
+          new ApiError(`The store does not take this event: ${error.message}`, {
+            code: "PAYLOAD_UNSERIALIZABLE",
+          }),
+        );
+      else this.#engine.deliver(instance.identity, item);
+    }
+    if (suspects.length === 0) this.#engine.deliver(instance.identity, { fact: { type: "Parked", failure } });
+  }
+}
