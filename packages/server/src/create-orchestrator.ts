@@ -1,8 +1,17 @@
 /** Puts an orchestrator together: the one file that knows the engine and every adapter around it. */
 import { hostname } from "node:os";
-import { type AnyWorkflow, WovyrError } from "@wovyr/sdk";
+import { type AnyWorkflow, ApiError, WovyrError } from "@wovyr/sdk";
 import type { Client } from "@wovyr/sdk/client";
-import { clientOver, type Duration, defaultLimits, milliseconds, type PayloadCodec, rememberSites } from "@wovyr/sdk/internal";
+import {
+  checkOptions,
+  clientOver,
+  type Duration,
+  defaultLimits,
+  milliseconds,
+  type PayloadCodec,
+  rememberSites,
+  wholeNumber,
+} from "@wovyr/sdk/internal";
 import type { FastifyInstance, FastifyPluginAsync } from "fastify";
 import { nanoid } from "nanoid";
 import type { EngineLimits } from "./engine/engine.ts";
@@ -81,6 +90,25 @@ export interface Orchestrator extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+const orchestratorOptions = [
+  "workflows",
+  "store",
+  "group",
+  "codec",
+  "log",
+  "lease",
+  "shutdownGrace",
+  "turnTimeout",
+  "rememberLines",
+  "limits",
+];
+const defaultCaps = {
+  activities: 1_000,
+  payload: defaultLimits.payload,
+  history: defaultLimits.history,
+  cachedInstances: 50_000,
+  cachedBytes: 256 * 1024 * 1024,
+};
 const defaultPort = 7420;
 /** Requests under way end in milliseconds, but for those that wait for a store that is away. */
 const longestDrain = 1_000;
@@ -90,6 +118,11 @@ const loopback = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
 
 /** Hosts workflows; resolves when it takes work. A store that cannot be reached is waited for in the background, with `ready` false. */
 export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
+  checkOptions(options, orchestratorOptions, "createOrchestrator");
+  checkOptions(options.limits, Object.keys(defaultCaps), "createOrchestrator's limits");
+  for (const [name, value] of Object.entries(options.limits ?? {})) if (value !== undefined) wholeNumber(value, 1, `limits.${name}`);
+  if (options.store !== undefined && typeof options.store?.open !== "function")
+    throw new WovyrError("store must be what memoryStore(), pgliteStore() or postgresStore() returned", { code: "INVALID_OPTION" });
   rememberSites(options.rememberLines ?? process.env.NODE_ENV !== "production");
   const registry = new Registry(definitionsOf(options.workflows));
   const log = options.log ?? consoleLog("warn");
@@ -138,7 +171,11 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     get ready() {
       return host.ready;
     },
-    listen: (at = {}) => listen(http, at),
+    listen: async (at = {}) => {
+      if (closing !== undefined)
+        throw new ApiError("The orchestrator is closed; create another one.", { code: "SHUTTING_DOWN", retryable: false });
+      return listen(http, at);
+    },
     close: () => (closing ??= close()),
     [Symbol.asyncDispose]: () => (closing ??= close()),
   };
@@ -165,20 +202,19 @@ function limitsOf({ limits = {} }: OrchestratorOptions): EngineLimits {
       ...(limits.history !== undefined && { history: limits.history }),
     },
     cache: {
-      instances: limits.cachedInstances ?? 50_000,
-      bytes: limits.cachedBytes ?? 256 * 1024 * 1024,
+      instances: limits.cachedInstances ?? defaultCaps.cachedInstances,
+      bytes: limits.cachedBytes ?? defaultCaps.cachedBytes,
     },
     journal: defaultJournalLimits,
-    activities: limits.activities ?? 1_000,
+    activities: limits.activities ?? defaultCaps.activities,
     waitingActivities: 100_000,
     waiters: 100_000,
   };
 }
 
-async function listen(
-  http: FastifyInstance,
-  { port = defaultPort, host = "127.0.0.1", allowUnauthenticated = false }: ListenOptions,
-): Promise<string> {
+async function listen(http: FastifyInstance, options: ListenOptions): Promise<string> {
+  checkOptions(options, ["port", "host", "allowUnauthenticated"], "listen");
+  const { port = defaultPort, host = "127.0.0.1", allowUnauthenticated = false } = options;
   if (!loopback.test(host) && !allowUnauthenticated)
     throw new WovyrError(
       `Listening on ${host} would let anyone who reaches it start and end workflows: there is no authentication yet. Listen on 127.0.0.1 and put a proxy that authenticates in front, or pass allowUnauthenticated: true.`,

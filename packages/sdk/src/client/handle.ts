@@ -68,7 +68,11 @@ async function closedResult(
     const wait = Math.min(resultWait, Math.max(0, Math.ceil(left)));
     const result = await operations.result(id, { ...run, wait, ...(signal !== undefined && { signal }) });
     if (isClosedResult(result)) return result;
-    if (performance.now() >= deadline) throw new TimeoutError(`${id} did not end in time`, "wait");
+    if (performance.now() >= deadline)
+      throw new TimeoutError(
+        `${id} did not end in time; its state is ${result.status}${result.status === "Parked" ? " (describe() says why)" : ""}`,
+        "wait",
+      );
   }
 }
 

@@ -1,6 +1,7 @@
 /** The `ctx` that a workflow function sees. */
 import type { Log } from "../define/log.ts";
 import type { Attributes, WorkflowContext } from "../define/workflow-context.ts";
+import { checkAttributes } from "../model/attributes.ts";
 import type { Incoming } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import type { Logger } from "./log-line.ts";
@@ -42,6 +43,7 @@ export class Context implements WorkflowContext<object> {
     this.trackedAttributes = new Tracked(
       start.attributes === undefined ? {} : (decodePayload(start.attributes) as object),
       "ctx.attributes",
+      (value) => checkAttributes(value as Readonly<Record<string, unknown>>),
     );
   }
 

@@ -277,6 +277,11 @@ export class Interpreter {
       return closedOperation;
     }
     const failures = tolerated(effect, size);
+    if (failures !== undefined && failures < 0) {
+      const wanted = effect.minSuccess ?? 0;
+      done(rejected(new AuthoringError(`map() was given ${size} items and is to have at least ${wanted} successes.`, "INVALID_OPTION")));
+      return closedOperation;
+    }
     const policy = failures === undefined ? allPolicy(size, undefined) : tolerantPolicy(size, failures);
     return started(new Group(fiber, id, size, (index) => effect.fn(items[index], index), policy, done, effect.concurrency ?? size));
   }

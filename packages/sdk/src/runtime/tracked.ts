@@ -5,13 +5,16 @@ import { encodePayload } from "../model/payload.ts";
 export class Tracked {
   readonly #value: object;
   readonly #what: string;
+  readonly #rule: ((value: object) => void) | undefined;
   #touched = false;
   #text: Payload | undefined;
   #recorded: Payload | undefined;
 
-  constructor(value: object, what: string) {
+  /** `rule` throws when the value, storable or not, is not one that may be kept. */
+  constructor(value: object, what: string, rule?: (value: object) => void) {
     this.#value = value;
     this.#what = what;
+    this.#rule = rule;
   }
 
   get value(): object {
@@ -24,7 +27,9 @@ export class Tracked {
 
   /** Encodes the present value; throws `PayloadError` when it cannot be stored. */
   check(limit: number): void {
-    if (this.#touched) this.#text = encodePayload(this.#value, { limit, what: this.#what });
+    if (!this.#touched) return;
+    this.#rule?.(this.#value);
+    this.#text = encodePayload(this.#value, { limit, what: this.#what });
   }
 
   /** The value when it differs from what history holds. */

@@ -45,6 +45,8 @@ export class EngineHost {
 
   /** Throws when there is none yet. */
   get engine(): Engine {
+    if (this.#closed && this.#engine?.closed !== false)
+      throw new ApiError("The orchestrator is closed.", { code: "SHUTTING_DOWN", retryAfter: 1_000 });
     if (this.#engine !== undefined) return this.#engine;
     throw new ApiError(
       this.#failure === undefined ? "The orchestrator is starting; try again." : `The store cannot be reached: ${this.#failure.message}`,

@@ -28,7 +28,7 @@ import { addedByLoading, type Mail, mailIdentity } from "./mail.ts";
 import { Ownership } from "./ownership.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
-import type { EngineLog } from "./ports/log.ts";
+import { type EngineLog, guarded } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
 import type { Random } from "./ports/random.ts";
 import { type InstanceKey, type Store, StoreUnavailableError } from "./ports/store.ts";
@@ -107,8 +107,8 @@ export class Engine {
   #closed = false;
 
   constructor(options: EngineOptions) {
-    this.options = options;
-    const { store, clock, loop, log, limits } = options;
+    this.options = { ...options, log: guarded(options.log) };
+    const { store, clock, loop, log, limits } = this.options;
     this.rows = new HistoryRows(options.codec);
     this.table = new InstanceTable(limits.cache);
     this.waiters = new Waiters(limits.waiters);
@@ -208,6 +208,14 @@ export class Engine {
     return this.#closing && !this.#closed ? undefined : this.unavailable;
   }
 
+  get closing(): boolean {
+    return this.#closing;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   get ready(): boolean {
     return this.unavailable === undefined && this.#recovered;
   }
@@ -248,6 +256,8 @@ export class Engine {
     if (answers) await this.#atMost(storePatience, released);
     this.#closed = true;
     this.journal.stop();
+    this.hub.close();
+    this.waiters.giveUp(new ApiError("The orchestrator is shutting down; try again.", { code: "SHUTTING_DOWN", retryAfter: 1_000 }));
     this.#lost(
       new ApiError("The orchestrator is shutting down; try again.", {
         code: "SHUTTING_DOWN",

@@ -8,10 +8,13 @@ export type CommittedTurn = {
   readonly facts: readonly HistoryFact[];
 };
 
-export class EventHub {
-  readonly #byRun = new Map<string, Set<(turn: CommittedTurn) => void>>();
+type Listener = (turn: CommittedTurn | undefined) => void;
 
-  subscribe(run: string, listener: (turn: CommittedTurn) => void): () => void {
+export class EventHub {
+  readonly #byRun = new Map<string, Set<Listener>>();
+
+  /** The listener hears every turn of the run, and undefined when there will be no more. */
+  subscribe(run: string, listener: Listener): () => void {
     const listeners = this.#byRun.get(run) ?? new Set();
     listeners.add(listener);
     this.#byRun.set(run, listeners);
@@ -19,6 +22,11 @@ export class EventHub {
       listeners.delete(listener);
       if (listeners.size === 0 && this.#byRun.get(run) === listeners) this.#byRun.delete(run);
     };
+  }
+
+  /** Nothing is published any more. */
+  close(): void {
+    for (const listeners of [...this.#byRun.values()]) for (const listener of [...listeners]) listener(undefined);
   }
 
   publish(run: string, make: () => CommittedTurn): void {

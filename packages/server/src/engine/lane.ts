@@ -144,13 +144,13 @@ export class Lane {
         retried = true;
         await this.#outage(committed, delay);
         if (!this.#stopped) continue;
-        for (const entry of all) entry.settle({ kind: "refused" });
+        for (const entry of all) this.#tell(entry, { kind: "refused" });
         return;
       }
       const refused = committed instanceof Error ? stale : [...stale, ...this.#settleAccepted(entries, committed)];
       if (committed instanceof Error) {
         this.#options.log.error("a flush failed for a reason that is no outage; its turns are taken as impossible", { error: committed });
-        for (const entry of entries) entry.settle({ kind: "impossible", error: committed });
+        for (const entry of entries) this.#tell(entry, { kind: "impossible", error: committed });
       }
       await this.#settleRefused(refused, retried);
       return;
@@ -182,19 +182,30 @@ export class Lane {
     const refused: Entry[] = [];
     for (const entry of entries) {
       const error = failed.get(entry.write.run);
-      if (done.has(entry.write.run)) entry.settle({ kind: "durable", rejectedChildren });
-      else if (error !== undefined) entry.settle({ kind: "impossible", error });
+      if (done.has(entry.write.run)) this.#tell(entry, { kind: "durable", rejectedChildren });
+      else if (error !== undefined) this.#tell(entry, { kind: "impossible", error });
       else refused.push(entry);
     }
     return refused;
   }
 
+  /** What goes wrong with one turn's outcome must not touch the others'. */
+  #tell(entry: Entry, outcome: TurnOutcome): void {
+    try {
+      entry.settle(outcome);
+    } catch (error) {
+      this.#options.log.error("the outcome of a turn could not be acted on", { run: entry.write.run, error });
+    }
+  }
+
   /** After an outage a refusal may mean that the first try went through: then the stored nonce is ours. */
   async #settleRefused(refused: readonly Entry[], retried: boolean): Promise<void> {
-    for (const { write, settle } of refused) {
+    for (const entry of refused) {
+      const { write } = entry;
       const row = retried ? await this.#patiently(() => this.#store.getInstance(write)) : undefined;
-      if (row?.nonce === write.nonce && row.tail === write.tail + write.count) settle({ kind: "durable", rejectedChildren: new Set() });
-      else settle({ kind: "refused" });
+      if (row?.nonce === write.nonce && row.tail === write.tail + write.count)
+        this.#tell(entry, { kind: "durable", rejectedChildren: new Set() });
+      else this.#tell(entry, { kind: "refused" });
     }
   }
 

@@ -62,7 +62,7 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
     case "TerminateRequested":
       return judgeMessage(state, fact);
     case "Parked":
-      return when(!state.closed && state.parked === undefined);
+      return when(!state.closed && state.parked?.message !== fact.failure.message);
     case "Resumed":
       return when(state.parked !== undefined);
   }

@@ -5,6 +5,7 @@ import {
   type CancelMode,
   type ClosedResult,
   type Closing,
+  checkAttributes,
   checkName,
   type Delivered,
   decodePayload,
@@ -31,7 +32,6 @@ import {
   type WorkflowDefinition,
   type WorkflowInfo,
 } from "@wovyr/sdk/internal";
-import { checkAttributes } from "./attributes.ts";
 import { cursorAfter, runOfCursor } from "./cursor.ts";
 import type { Engine } from "./engine.ts";
 import type { InstanceRow, ListFilter, StoredStatus } from "./ports/store.ts";
@@ -215,7 +215,7 @@ export class LocalOperations implements Operations {
         signal?.removeEventListener("abort", giveUp);
         resolve(result);
       };
-      const forget = engine.waiters.add(run, (closing) => end(closedResult(id, run, closing)));
+      const forget = engine.waiters.add(run, { tell: (closing) => end(closedResult(id, run, closing)), giveUp: () => end(undefined) });
       const cancelTimer = clock.wakeAt(clock.now() + wait, () => end(undefined));
       giveUp = () => end(undefined);
       if (signal?.aborted === true) giveUp();
@@ -363,8 +363,12 @@ export class LocalOperations implements Operations {
     lookAgain: boolean,
   ): Promise<ResultResponse> {
     const { clock } = engine.options;
+    if (engine.closing) return Promise.reject(engine.unavailable);
     return new Promise((resolve, reject) => {
-      const forget = engine.waiters.add(run, (closing) => end(() => resolve(closedResult(id, run, closing))));
+      const forget = engine.waiters.add(run, {
+        tell: (closing) => end(() => resolve(closedResult(id, run, closing))),
+        giveUp: (reason) => end(() => reject(reason)),
+      });
       const cancelTimer = clock.wakeAt(clock.now() + wait, () => end(() => this.#resultNow(engine, id, run).then(resolve, reject)));
       const aborted = () => end(() => reject(signal?.reason));
       const end = (then: () => void) => {

@@ -128,11 +128,17 @@ export class Revival {
         );
       return;
     }
+    if (this.#engine.ownership.epochOf(loaded.row.shard) === undefined) {
+      const reason = new ApiError(`Run "${key.run}" belongs to another group of orchestrators; ask one of those.`, { code: "NOT_OWNER" });
+      for (const item of this.#take(key)) item.receipt?.refused(reason);
+      return;
+    }
     return this.#revive(loaded);
   }
 
   /** Replays a loaded run and gives it the items that waited for it. */
   #revive({ row, turns, weight }: LoadedRun): Promise<void> {
+    const { store, log } = this.#engine.options;
     const definition = this.#engine.options.registry.find(row.workflow, row.version);
     const instance = new Instance(
       {
@@ -175,6 +181,8 @@ export class Revival {
       };
       if (strikes >= strikeLimit && row.closedAt === undefined) {
         enter(() => this.#withoutCode(instance, turns, neverYields(row.workflow, strikes)));
+        // It is held while this process lives; the next start gives it a new chance.
+        store.clearStrikes(row).catch((error) => log.warn("strikes could not be cleared", { error }));
         return;
       }
       this.#engine.turns.add(
@@ -192,7 +200,10 @@ export class Revival {
     instance.forget();
     instance.weight = weight;
     for (const turn of turns) instance.state.apply(turn);
-    if (instance.state.parked === undefined) instance.mailbox.unshift({ fact: { type: "Parked", failure: failureOf(failure) } });
+    if (instance.state.parked?.message === failure.message) return;
+    const { workflow, id, run } = instance.identity;
+    this.#engine.options.log.error(`the run is parked: ${failure.message}`, { workflow, instance: id, run });
+    instance.mailbox.unshift({ fact: { type: "Parked", failure: failureOf(failure) } });
   }
 
   /** What a loaded run needs before anything else: a second chance, or that attempts died with their process. */

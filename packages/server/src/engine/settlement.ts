@@ -31,7 +31,13 @@ export class Settlement {
       return;
     }
     instance.phase = "saving";
-    const prepared = prepareTurn(instance, turn, this.#engine);
+    let prepared: PreparedTurn | Promise<PreparedTurn>;
+    try {
+      prepared = prepareTurn(instance, turn, this.#engine);
+    } catch (error) {
+      this.#settle(instance, turn, undefined, { kind: "impossible", error: error as Error });
+      return;
+    }
     if (!(prepared instanceof Promise)) {
       this.#save(instance, turn, prepared);
       return;
@@ -142,6 +148,11 @@ export class Settlement {
   #startChild(tenant: string, run: string, shard: number, fact: Start["fact"]): void {
     if (this.#engine.table.get(run) !== undefined || this.#engine.revival.has(run)) return;
     const { id, workflow, version, correlationId, parent } = fact;
+    if (this.#engine.options.registry.find(workflow, version) === undefined)
+      this.#engine.options.log.warn(`child workflow "${workflow}" version "${version}" is not registered here; it waits until it is`, {
+        run,
+        parent: parent?.id,
+      });
     const child = this.#engine.newInstance({
       tenant,
       run,

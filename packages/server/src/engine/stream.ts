@@ -1,4 +1,5 @@
 /** The events of one run, recorded ones first, then live, without a gap or a repetition, until it closes. */
+import { WovyrError } from "@wovyr/sdk";
 import type { StreamItem } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { CommittedTurn } from "./event-hub.ts";
@@ -18,9 +19,11 @@ export async function* followRun(
   const { run, tenant } = row;
   let live: CommittedTurn[] = [];
   let overflowed = false;
+  let ended = false;
   let wake = () => {};
   const unsubscribe = engine.hub.subscribe(run, (turn) => {
-    if (live.length >= maxBacklog) overflowed = true;
+    if (turn === undefined) ended = true;
+    else if (live.length >= maxBacklog) overflowed = true;
     else live.push(turn);
     wake();
   });
@@ -48,6 +51,7 @@ export async function* followRun(
         if (signal?.aborted === true) return;
         const turn = live.shift();
         if (turn === undefined) {
+          if (ended) throw engine.unavailable ?? new WovyrError("the stream ended", { code: "SHUTTING_DOWN" });
           await new Promise<void>((resolve) => {
             wake = resolve;
           });

@@ -1,8 +1,10 @@
 /** Those who wait for a run to close: told once, in the commit that closes it. */
 import { WovyrError } from "@wovyr/sdk";
 
+export type Waiter<T> = { readonly tell: (value: T) => void; readonly giveUp: (reason: WovyrError) => void };
+
 export class Waiters<T> {
-  readonly #byRun = new Map<string, Set<(value: T) => void>>();
+  readonly #byRun = new Map<string, Set<Waiter<T>>>();
   readonly #limit: number;
   #count = 0;
 
@@ -16,17 +18,17 @@ export class Waiters<T> {
   }
 
   /** Returns a function that gives the wait up. Throws OVERLOADED when too many wait. */
-  add(run: string, tell: (value: T) => void): () => void {
+  add(run: string, waiter: Waiter<T>): () => void {
     if (this.#count >= this.#limit)
       throw new WovyrError(`${this.#limit} callers wait for results, the limit. Try again soon, or poll with a shorter wait.`, {
         code: "OVERLOADED",
       });
     const waiting = this.#byRun.get(run) ?? new Set();
-    waiting.add(tell);
+    waiting.add(waiter);
     this.#byRun.set(run, waiting);
     this.#count += 1;
     return () => {
-      if (!waiting.delete(tell)) return;
+      if (!waiting.delete(waiter)) return;
       this.#count -= 1;
       if (waiting.size === 0 && this.#byRun.get(run) === waiting) this.#byRun.delete(run);
     };
@@ -37,6 +39,14 @@ export class Waiters<T> {
     if (waiting === undefined) return;
     this.#byRun.delete(run);
     this.#count -= waiting.size;
-    for (const tell of [...waiting]) tell(value);
+    for (const waiter of [...waiting]) waiter.tell(value);
+  }
+
+  /** Nobody is told any more. */
+  giveUp(reason: WovyrError): void {
+    const all = [...this.#byRun.values()].flatMap((waiting) => [...waiting]);
+    this.#byRun.clear();
+    this.#count = 0;
+    for (const waiter of all) waiter.giveUp(reason);
   }
 }

@@ -5,8 +5,10 @@
  * 1. A directory is open in one process at a time (STORE_LOCKED); whoever had it before is gone, so every shard is given up on opening.
  * 2. A database whose making was interrupted holds nothing yet: it is put aside and made again.
  */
+
 import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { WovyrError } from "@wovyr/sdk";
 import { type InstanceKey, type Store, type StoreOptions, type StoreProvider, StoreUnavailableError } from "../engine/ports/store.ts";
 import { DirectoryLock } from "./pglite/directory-lock.ts";
 import { PgliteDriver } from "./pglite/driver.ts";
@@ -19,6 +21,8 @@ const inMemory = "memory://";
 
 /** A store in a directory of its own, made when it is missing; `memory://` keeps nothing beyond `close`. */
 export function pgliteStore(directory = ".wovyr"): StoreProvider {
+  if (typeof directory !== "string" || directory === "")
+    throw new WovyrError("pgliteStore takes the directory to keep its records in", { code: "INVALID_OPTION" });
   return {
     kind: "pglite",
     shared: false,

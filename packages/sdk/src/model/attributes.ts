@@ -1,6 +1,6 @@
 /** The rules for searchable attributes. */
-import { ApiError } from "@wovyr/sdk";
-import { checkName, type Violation } from "@wovyr/sdk/internal";
+import { ApiError, type Violation } from "./errors.ts";
+import { checkName } from "./name.ts";
 
 export const maxAttributes = 64;
 /** Characters of one text. */
