@@ -139,6 +139,7 @@ test("map tolerates failures up to its limits, by count, share and required succ
     [{ minSuccess: 8 }, 2, true],
     [{ minSuccess: 8 }, 3, false],
     [{ minSuccess: 0 }, 10, true],
+    [{ minSuccess: 11 }, 0, false],
     [{ tolerateFailures: 0 }, 0, true],
     [{ tolerateFailures: 0 }, 1, false],
   ] as const;
