@@ -8,15 +8,15 @@ import { oneStep } from "./workloads.ts";
 const order = JSON.parse(process.argv[2] ?? "") as HttpOrder;
 const port = Number(new URL(order.url).port);
 
-/** `fetch` with a bound on how many requests are under way, and so on connections. */
-function bounded(limit: number): typeof fetch {
+/** A call of which at most `limit` are under way, and so connections. */
+function bounded<T>(limit: number, call: () => Promise<T>): () => Promise<T> {
   let going = 0;
   const waiting: (() => void)[] = [];
-  return async (...args) => {
+  return async () => {
     if (going >= limit) await new Promise<void>((resolve) => waiting.push(resolve));
     else going += 1;
     try {
-      return await fetch(...args);
+      return await call();
     } finally {
       const next = waiting.shift();
       if (next === undefined) going -= 1;
@@ -25,7 +25,7 @@ function bounded(limit: number): typeof fetch {
   };
 }
 
-const client = createClient({ url: order.url, fetch: bounded(order.connections) });
+const client = createClient({ url: order.url });
 const connections = Array.from({ length: order.connections }, () => new RawConnection(port));
 const request = startRequest(port, oneStep.name, 1);
 let turn = 0;
@@ -36,7 +36,7 @@ async function raw(): Promise<void> {
   if (status !== 201) throw new Error(`the server answered ${status}`);
 }
 
-const calls = { sdk: () => client.execute(oneStep, 1), raw };
+const calls = { sdk: bounded(order.connections, () => client.execute(oneStep, 1)), raw };
 
 async function answer({ kind, what }: HttpAsk): Promise<HttpAnswer> {
   const once = calls[kind];
