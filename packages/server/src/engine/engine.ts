@@ -32,7 +32,7 @@ import { type EngineLog, guarded } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
 import type { Random } from "./ports/random.ts";
 import { type InstanceKey, type Store, StoreUnavailableError } from "./ports/store.ts";
-import { recover } from "./recovery.ts";
+import { deliverInbox, recover } from "./recovery.ts";
 import type { Registry } from "./registry.ts";
 import { Replay } from "./replay.ts";
 import { Revival } from "./revival.ts";
@@ -352,18 +352,8 @@ export class Engine {
   }
 
   async #sweepInbox(): Promise<void> {
-    const { store } = this.options;
     try {
-      for (let after = 0; ; ) {
-        const page = await store.listInbox(this.ownership.shards, {
-          after,
-          limit: 500,
-        });
-        for (const message of page) await this.deliverMessage(message);
-        const last = page[page.length - 1];
-        if (last === undefined || page.length < 500) return;
-        after = last.position;
-      }
+      await deliverInbox(this);
     } catch (error) {
       this.options.log.warn("the inbox could not be swept; its messages are delivered after the next outage or start", { error });
     }

@@ -14,7 +14,7 @@ export async function recover(engine: Engine): Promise<void> {
     for (const row of page) engine.giveChance(row);
   });
   await eachPage(engine, "busy", (page) => loadAll(engine, page));
-  await recoverInbox(engine);
+  await deliverInbox(engine);
   await eachPage(engine, "parked", (page) => loadAll(engine, page));
 }
 
@@ -37,7 +37,8 @@ async function eachPage(engine: Engine, which: "busy" | "parked", work: (page: r
   }
 }
 
-async function recoverInbox(engine: Engine): Promise<void> {
+/** Delivers every message of the durable inbox; those that were delivered before come to nothing. */
+export async function deliverInbox(engine: Engine): Promise<void> {
   const { store } = engine.options;
   for (let after = 0; ; ) {
     const page = await store.listInbox(engine.ownership.shards, {
