@@ -26,6 +26,7 @@ export * from "./model/payload.ts";
 export * from "./model/plain-json.ts";
 export * from "./model/retry-policy.ts";
 export * from "./protocol/failure-view.ts";
+export * from "./protocol/history-view.ts";
 export * from "./protocol/kinds.ts";
 export * from "./protocol/media.ts";
 export * from "./protocol/operations.ts";

@@ -43,7 +43,7 @@ async function storedRuns(environment: TestEnvironment): Promise<StoredRun[]> {
   for (let after: string | undefined; ; ) {
     const page = await environment.bareStore.listInstances("default", {}, { limit: 500, ...(after !== undefined && { after }) });
     for (const row of page) {
-      const turns = await environment.history(row.id, row.run);
+      const turns = await environment.turns(row.id, row.run);
       runs.push({ row, turns, state: foldHistory(turns) });
     }
     const last = page[page.length - 1];

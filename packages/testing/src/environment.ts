@@ -12,10 +12,12 @@ import {
   clientOver,
   defaultLimits,
   foldHistory,
+  type HistoryEvent,
   type InstanceState,
   milliseconds,
   type PayloadCodec,
   type Turn,
+  turnView,
 } from "@wovyr/sdk/internal";
 import { defaultJournalLimits, type Engine, type EngineLimits, memoryStore, type Store, type StoreProvider } from "@wovyr/server/internal";
 import { ExecutionRecord } from "./execution-record.ts";
@@ -106,8 +108,13 @@ export class TestEnvironment implements AsyncDisposable {
     return this.client.handle(workflow, id);
   }
 
-  /** The turns of an instance's newest run, or of the given one. */
-  async history(id: string, runId?: string): Promise<Turn[]> {
+  /** The events of an instance's newest run, or of the given one, as a client's handle gives them. */
+  async history(id: string, runId?: string): Promise<HistoryEvent[]> {
+    return (await this.turns(id, runId)).flatMap((turn) => turnView(turn, 1));
+  }
+
+  /** The same as the engine stores it: turn by turn, payloads encoded. */
+  async turns(id: string, runId?: string): Promise<Turn[]> {
     const run = runId ?? (await this.bareStore.findInstance(tenant, id))?.run;
     if (run === undefined) throw new Error(`there is no instance "${id}"`);
     const rows = await this.bareStore.readHistory({ tenant, run }, 1, Number.MAX_SAFE_INTEGER);
@@ -116,7 +123,7 @@ export class TestEnvironment implements AsyncDisposable {
 
   /** What the history of an instance says about it. */
   async state(id: string, runId?: string): Promise<InstanceState> {
-    return foldHistory(await this.history(id, runId));
+    return foldHistory(await this.turns(id, runId));
   }
 
   get logs(): readonly LogLine[] {

@@ -28,6 +28,7 @@ import {
   type Status,
   type StreamItem,
   type Turn,
+  turnView,
   viewOfFailure,
   type WorkflowDefinition,
   type WorkflowInfo,
@@ -37,7 +38,7 @@ import type { Engine } from "./engine.ts";
 import type { InstanceRow, ListFilter, StoredStatus } from "./ports/store.ts";
 import { type Start, StartRefused } from "./start.ts";
 import { followRun } from "./stream.ts";
-import { descriptionOf, statusOf, summaryOf, turnView } from "./views.ts";
+import { descriptionOf, statusOf, summaryOf } from "./views.ts";
 
 const maxBatch = 1_000;
 const maxPage = 500;

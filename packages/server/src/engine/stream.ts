@@ -1,10 +1,9 @@
 /** The events of one run, recorded ones first, then live, without a gap or a repetition, until it closes. */
 import { WovyrError } from "@wovyr/sdk";
-import type { StreamItem } from "@wovyr/sdk/internal";
+import { type StreamItem, turnView } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { CommittedTurn } from "./event-hub.ts";
 import type { InstanceRow } from "./ports/store.ts";
-import { turnView } from "./views.ts";
 
 const turnsPerRead = 200;
 /** Turns that a slow reader may fall behind; then it reads from the store again. */

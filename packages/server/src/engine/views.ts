@@ -1,8 +1,6 @@
 /** What the API shows of rows and histories: payloads decoded, times as dates. */
 import {
   decodePayload,
-  type HistoryEvent,
-  type HistoryFact,
   type InstanceDescription,
   InstanceState,
   type InstanceSummary,
@@ -11,11 +9,6 @@ import {
   viewOfFailure,
 } from "@wovyr/sdk/internal";
 import type { InstanceRow } from "./ports/store.ts";
-
-const payloadFields = new Set(["input", "output", "payload", "value", "variables", "attributes", "memo"]);
-const timeFields = new Set(["due", "retryAt", "startAt"]);
-/** What only the engine needs. */
-const hiddenFields = new Set(["type", "seed", "digest"]);
 
 /** The state of a row that is not closed, as far as the row itself tells it. */
 export function statusOf(row: InstanceRow): Status {
@@ -42,35 +35,6 @@ export function summaryOf(row: InstanceRow): InstanceSummary {
     }),
     attributes: row.attributes,
   };
-}
-
-export function eventView(fact: HistoryFact, seq: number, turn: number, at: number): HistoryEvent {
-  const data: Record<string, unknown> = {};
-  for (const [field, value] of Object.entries(fact)) {
-    if (hiddenFields.has(field)) continue;
-    if (payloadFields.has(field)) data[field] = decodePayload(value);
-    else if (timeFields.has(field)) data[field] = new Date(value);
-    else if (field === "failure") data[field] = viewOfFailure(value);
-    else data[field] = value;
-  }
-  return { seq, turn, type: fact.type, at: new Date(at), data };
-}
-
-/** The events of a turn from number `fromSeq` on. */
-export function turnView(
-  turn: {
-    readonly seq: number;
-    readonly at: number;
-    readonly events: readonly HistoryFact[];
-  },
-  fromSeq: number,
-): HistoryEvent[] {
-  const views: HistoryEvent[] = [];
-  turn.events.forEach((fact, index) => {
-    const seq = turn.seq + index;
-    if (seq >= fromSeq) views.push(eventView(fact, seq, turn.seq, turn.at));
-  });
-  return views;
 }
 
 export function descriptionOf(row: InstanceRow, turns: readonly Turn[], waitingAt: readonly string[]): InstanceDescription {

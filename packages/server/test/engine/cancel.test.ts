@@ -49,10 +49,10 @@ for (const [late, how] of Object.entries({
         await gate.arrived();
         await run.cancel({ mode, reason: "enough" });
         await assert.rejects(run.result(), cancelled("enough"));
-        const before = await env.history(run.id);
+        const before = await env.turns(run.id);
         how(gate);
         await env.advance("1m");
-        assert.deepEqual(await env.history(run.id), before);
+        assert.deepEqual(await env.turns(run.id), before);
         assert.equal(gate.calls, 1);
       });
     });
@@ -101,7 +101,7 @@ test("H038 a cancel closes what is open, and runs the clean-ups, in the order of
       await env.settle();
       await run.cancel();
       await assert.rejects(run.result(), cancelled());
-      const all = facts(await env.history(run.id));
+      const all = facts(await env.turns(run.id));
       const closed = all.flatMap((fact) => (fact.type === "EffectCancelled" ? [fact.effect] : []));
       const opened = all.flatMap((fact) => ("effect" in fact && fact.type !== "EffectCancelled" ? [fact.effect] : []));
       const notes = all.flatMap((fact) => (fact.type === "ActivityScheduled" && fact.name === "note" ? [fact.input] : []));
@@ -332,6 +332,6 @@ test("a cancel that arrives with the completion of the awaited activity is deliv
     gate.open("work", 1);
     await cancelling;
     await assert.rejects(run.result(), cancelled());
-    assert.ok(!facts(await env.history(run.id)).some((fact) => fact.type === "ActivityScheduled" && fact.name === "note"));
+    assert.ok(!facts(await env.turns(run.id)).some((fact) => fact.type === "ActivityScheduled" && fact.name === "note"));
   });
 });

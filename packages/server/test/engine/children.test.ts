@@ -65,7 +65,7 @@ test("H050 a child id may be used again as soon as its run has ended; each wait 
   await inEachCache({ workflows: [parent, quick] }, async (env) => {
     const run = await env.start(parent);
     assert.deepEqual(await run.result(), [...Array(20).keys()]);
-    const runs = (await env.history(run.id))
+    const runs = (await env.turns(run.id))
       .flatMap((turn) => turn.events)
       .flatMap((fact) => (fact.type === "ChildStarted" ? [fact.run] : []));
     assert.equal(new Set(runs).size, 20);

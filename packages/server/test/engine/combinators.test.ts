@@ -222,7 +222,7 @@ test("spawned tasks go on beside their parent, end with it, and can be cancelled
   await inEachCache({ workflows: [parent] }, async (env) => {
     const run = await env.start(parent);
     assert.deepEqual(await run.result(), ["a ended", "enough", "c ended", "nested", "b ended"]);
-    const ended = (await env.history(run.id)).flatMap((turn) => turn.events).filter((fact) => fact.type === "ActivityScheduled");
+    const ended = (await env.turns(run.id)).flatMap((turn) => turn.events).filter((fact) => fact.type === "ActivityScheduled");
     assert.equal(ended.length, 3);
   });
 });
@@ -293,7 +293,7 @@ test("effect ids follow the place in the code, so that a branch that gains a ste
   await inEachCache({ workflows: [ids] }, async (env) => {
     const run = await env.start(ids);
     await run.result();
-    const opened = (await env.history(run.id))
+    const opened = (await env.turns(run.id))
       .flatMap((turn) => turn.events)
       .flatMap((fact) => (fact.type === "ActivityScheduled" || fact.type === "TimerStarted" ? [fact.effect] : []));
     assert.deepEqual(opened, ["0", "1.0", "1.1/0", "1.1/1.0", "1.1/1.1.0", "2.0", "2!timeout", "3.0/0", "@mine", "4", "5.0", "5.1", "6"]);
@@ -402,7 +402,7 @@ test("variables and attributes are recorded with the turn that changed them, and
     assert.deepEqual(await look(), second);
     await run.send(go);
     assert.deepEqual(await run.result(), ["begun", "gone on"]);
-    const changes = (await env.history(run.id)).map((turn) => turn.events.filter((fact) => /Changed$/.test(fact.type)).length);
+    const changes = (await env.turns(run.id)).map((turn) => turn.events.filter((fact) => /Changed$/.test(fact.type)).length);
     assert.deepEqual(changes, [2, 2, 0]);
   });
 });

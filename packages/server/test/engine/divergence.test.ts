@@ -113,7 +113,7 @@ for (const [what, [workflowNow, seq, expected, got]] of Object.entries(changed))
     await inCase({ workflows: [original, sub] }, async (env) => {
       const run = await env.start(original);
       await env.advance("1s");
-      const before = (await env.history(run.id)).length;
+      const before = (await env.turns(run.id)).length;
       env.autoSkip = false;
       await env.restart({ workflows: [workflowNow, sub] });
       await run.send(go, 5);
@@ -125,7 +125,7 @@ for (const [what, [workflowNow, seq, expected, got]] of Object.entries(changed))
       if (!got.source.includes("the end of")) assert.match(parked.message, /divergence\.test\.ts:\d+:\d+/);
       assert.match(/history recorded (.*?); the code/.exec(parked.message)?.[1] ?? "", expected, report);
       assert.match(/now asks for (.*?)( at \/.*)?\. Deploy/.exec(parked.message)?.[1] ?? "", got);
-      assert.equal((await env.history(run.id)).length, before + 1);
+      assert.equal((await env.turns(run.id)).length, before + 1);
       await env.restart({ workflows: [original, sub] });
       await env.settle();
       assert.equal((await env.state(run.id)).parked, undefined);

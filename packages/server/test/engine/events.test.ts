@@ -67,7 +67,7 @@ test("H025 an empty payload is a payload and no time-out, and a time-out is reco
     await env.advance("1h");
     await env.evict(late);
     assert.equal(await late.result(), "timed out");
-    const fired = (await env.history(late.id)).flatMap((turn) => turn.events).filter((fact) => fact.type === "TimerFired");
+    const fired = (await env.turns(late.id)).flatMap((turn) => turn.events).filter((fact) => fact.type === "TimerFired");
     assert.equal(fired.length, 1);
   });
 });
@@ -104,7 +104,7 @@ test("H026 of events that race the end of a wait and of the run, each is accepte
       if (round % 5 === 0) await env.evict(run);
       const [first, second] = await run.result();
       assert.deepEqual([first, second], [1, 2]);
-      const received = (await env.history(run.id)).flatMap((turn) => turn.events).filter((fact) => fact.type === "EventReceived");
+      const received = (await env.turns(run.id)).flatMap((turn) => turn.events).filter((fact) => fact.type === "EventReceived");
       assert.equal(received.length, told.filter((each) => each === "accepted").length);
       assert.ok(
         told.every((each) => each === "accepted" || each === "INSTANCE_CLOSED"),

@@ -105,7 +105,7 @@ test("invariant 3: two owners never write over one another; the one that lost dr
   assert.deepEqual(record.order, ["from the owner", "finally"]);
   assert.equal(await owner.handle(worker, "worker").result(), "from the owner");
 
-  const turns = await owner.history("worker", run.runId);
+  const turns = await owner.turns("worker", run.runId);
   let next = 1;
   for (const turn of turns) {
     assert.equal(turn.seq, next);
@@ -124,7 +124,7 @@ test("invariant 4: a history replays to exactly its commands, and every change t
     const run = await env.start(worker);
     for (let n = 0; n < 3; n++) await run.send(ping, n);
     await run.result();
-    const turns = await env.history(run.id);
+    const turns = await env.turns(run.id);
     assert.equal((await replayHistory(worker, turns)).failure, undefined);
     let changes = 0;
     for (const [at, turn] of turns.entries())
@@ -170,7 +170,7 @@ test("invariant 5: an attempt keeps its key and number over crashes, its result 
     assert.deepEqual([...seen], [`${survivor.runId}/0 1`]);
     gate.open("work", "kept");
     assert.equal(await survivor.result(), "kept");
-    const kept = facts(await env.history("survivor"));
+    const kept = facts(await env.turns("survivor"));
     assert.equal(kept.filter((fact) => fact.type === "AttemptLost").length, 4);
     assert.equal(kept.filter((fact) => fact.type === "ActivityCompleted").length, 1);
 

@@ -28,7 +28,7 @@ const commits = await inCase({ workflows: [everything, small] }, async (env) => 
   const run = await env.start(everything);
   await run.send(ping, 3);
   assert.deepEqual(await run.result(), expected);
-  return (await env.history(run.id)).length + 2;
+  return (await env.turns(run.id)).length + 2;
 });
 
 for (const at of ["before", "after"] satisfies FaultPlace[])

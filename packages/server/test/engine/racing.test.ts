@@ -33,7 +33,7 @@ test("H010 when a race is decided its losers are closed at once, and the run end
     await run.send(a, 5);
     assert.equal(await run.result(), 5);
     assert.deepEqual(env.now(), began);
-    const facts = (await env.history(run.id)).flatMap((turn) => turn.events);
+    const facts = (await env.turns(run.id)).flatMap((turn) => turn.events);
     const cancelled = facts.flatMap((fact) => (fact.type === "EffectCancelled" ? [fact.effect] : []));
     assert.deepEqual(cancelled, ["0.0!timeout", "0.1", "0.1!timeout", "0.2", "0.3"]);
     assert.ok(reasons[0] instanceof CancelledError);
@@ -97,7 +97,7 @@ test("H012 a race against a timer goes on at the timer, while the slow activity 
     assert.deepEqual(gate.waiting, ["slow"]);
     gate.open("slow", "too late");
     assert.deepEqual(await run.result(), ["late", 2_000]);
-    assert.ok((await env.history(run.id)).every((turn) => turn.events.every((fact) => fact.type !== "ActivityCompleted")));
+    assert.ok((await env.turns(run.id)).every((turn) => turn.events.every((fact) => fact.type !== "ActivityCompleted")));
   });
 });
 

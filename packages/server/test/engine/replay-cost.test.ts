@@ -41,7 +41,7 @@ test("H019 a cold replay takes time in proportion to the history", async () => {
   for (const size of [1_000, 1_000 * growth]) {
     const run = await env.start(sequence, size);
     assert.equal(await run.result(), size);
-    times.push(await replayTime(sequence, await env.history(run.id)));
+    times.push(await replayTime(sequence, await env.turns(run.id)));
   }
   const [small = 0, large = 0] = times;
   assert.ok(large / small < tolerance, `1,000 steps: ${small.toFixed(1)} ms, 8,000 steps: ${large.toFixed(1)} ms`);
@@ -55,7 +55,7 @@ test("H019 buffered events are taken in time that does not depend on how many wa
     await Promise.all(Array.from({ length: size }, (_, n) => run.send(tick, n)));
     await run.send(event("begin"));
     assert.equal(await run.result(), (size * (size - 1)) / 2);
-    times.push(await replayTime(drain, await env.history(run.id)));
+    times.push(await replayTime(drain, await env.turns(run.id)));
   }
   const [small = 0, large = 0] = times;
   assert.ok(large / small < tolerance, `500 events: ${small.toFixed(1)} ms, 4,000 events: ${large.toFixed(1)} ms`);
@@ -68,6 +68,6 @@ test("H019 10,000 parallel activities end in one turn each way, and the limit of
   await using env = await createTestEnvironment({ workflows: [fan, sequence], limits: { activities: 20_000, history: 30_000 } });
   const run = await env.start(fan, 10_000);
   assert.equal(await run.result(), 10_000);
-  assert.ok((await env.history(run.id)).length < 50);
-  await replayTime(fan, await env.history(run.id));
+  assert.ok((await env.turns(run.id)).length < 50);
+  await replayTime(fan, await env.turns(run.id));
 });

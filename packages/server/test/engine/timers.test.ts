@@ -75,7 +75,7 @@ test("H002 durations that are none are refused at the line that names them, and 
     const run = await env.start(caught);
     const codes = await run.result();
     assert.deepEqual([...new Set(codes)], ["INVALID_DURATION"]);
-    const [turn, ...others] = await env.history(run.id);
+    const [turn, ...others] = await env.turns(run.id);
     assert.equal(others.length, 0);
     assert.deepEqual(
       turn?.events.map((fact) => fact.type),
@@ -120,7 +120,7 @@ for (const [variant, away] of [
       await env.settle();
       assert.equal(record.count("woken"), 1);
       assert.ok((await run.result()) >= 5_000);
-      const fired = (await env.history(run.id)).flatMap((turn) => turn.events).filter((fact) => fact.type === "TimerFired");
+      const fired = (await env.turns(run.id)).flatMap((turn) => turn.events).filter((fact) => fact.type === "TimerFired");
       assert.deepEqual(fired, [{ type: "TimerFired", effect: "0", due: Date.parse("2026-01-01T00:00:05Z") }]);
     });
   });

@@ -283,7 +283,7 @@ for (const [what, [value, path]] of Object.entries(unserializable))
     await inEachCache({ workflows: [catcher, careless, returning, sub] }, async (env) => {
       const run = await env.start(catcher);
       assert.deepEqual(await run.result(), [...Array(3).fill("PAYLOAD_UNSERIALIZABLE"), "1"]);
-      const types = (await env.history(run.id)).flatMap((turn) => turn.events).map((fact) => fact.type);
+      const types = (await env.turns(run.id)).flatMap((turn) => turn.events).map((fact) => fact.type);
       assert.deepEqual(types, ["InstanceStarted", "SideEffectRecorded", "ActivityScheduled", "ActivityFailed", "InstanceCompleted"]);
       for (const failing of [careless, returning])
         await assert.rejects(env.execute(failing), (error: WorkflowError) => error.status === "Failed" && path.test(String(error.cause)));
