@@ -1,15 +1,17 @@
 /**
  * Runs workflows on the real engine over a virtual clock and, unless told otherwise, the memory store.
  *
- * 1. Nothing sleeps: time jumps to the next thing that is due, when nothing else moves and somebody awaits a result (or when it is told to).
+ * 1. Nothing sleeps: time jumps to the next thing that is due, when nothing else moves and somebody waits for it (time-skip.ts), or when it is told to.
  * 2. The same seed, workflows and calls give the same run ids, seeds and jitter.
  * 3. A run that nothing can move any more rejects those who await its result, and says what it waits for.
+ * 4. A rejection that an activity or a fake leaves unhandled rejects everybody who waits, or the disposal of the environment.
  */
-import type { AnyWorkflow, Workflow } from "@wovyr/sdk";
-import { type Duration, WovyrError } from "@wovyr/sdk";
+import type { AnyWorkflow, EventDef, Workflow } from "@wovyr/sdk";
+import { ApiError, type Duration } from "@wovyr/sdk";
 import type { Client, Handle } from "@wovyr/sdk/client";
 import {
   clientOver,
+  decodePayload,
   defaultLimits,
   foldHistory,
   type HistoryEvent,
@@ -20,13 +22,21 @@ import {
   turnView,
 } from "@wovyr/sdk/internal";
 import { defaultJournalLimits, type Engine, type EngineLimits, memoryStore, type Store, type StoreProvider } from "@wovyr/server/internal";
+import { Attempts, callingAttempt } from "./attempts.ts";
+import type { Conductor } from "./conductor.ts";
+import { EventFakes } from "./event-fakes.ts";
 import { ExecutionRecord } from "./execution-record.ts";
+import type { Fake } from "./fake.ts";
+import { Fakes } from "./fakes.ts";
 import { type LogLine, LogLines } from "./log-lines.ts";
-import { OperationsRelay } from "./operations-relay.ts";
+import { type Acknowledged, OperationsRelay } from "./operations-relay.ts";
+import { patientClient } from "./patient-client.ts";
 import { ProcessTrouble } from "./process-trouble.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { Session } from "./session.ts";
+import { neverEnds, openWaits } from "./standstill.ts";
 import { bareStore } from "./store-calls.ts";
+import { TimeSkip } from "./time-skip.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 export type TestLimits = Partial<EngineLimits["execution"]> & {
@@ -39,6 +49,10 @@ export type TestLimits = Partial<EngineLimits["execution"]> & {
 
 export type TestEnvironmentOptions = {
   readonly workflows: readonly AnyWorkflow[];
+  /** Stand-ins for activities, children and events. */
+  readonly fakes?: readonly Fake[];
+  /** What happens to activities without a fake: `run` (default) or `refuse`, which fails them. */
+  readonly unfaked?: "run" | "refuse";
   /** Where the clock begins; default 2026-01-01T00:00:00Z. */
   readonly clock?: Date;
   /** Default 1. */
@@ -49,20 +63,28 @@ export type TestEnvironmentOptions = {
   readonly limits?: TestLimits;
   /** Every turn replays the run from its history. */
   readonly evictAlways?: boolean;
-  /** Default true: time jumps by itself when nothing else can happen and somebody awaits a result. */
+  /** Default true: time jumps by itself when nothing else can happen and somebody waits. */
   readonly autoSkip?: boolean;
   /** Lease on the shards; default: for ever, so that its renewals need no time. */
   readonly lease?: Duration;
 };
 
-type Waiter = { readonly id: string; readonly runId: string; readonly reject: (error: Error) => void };
+/** An engine that was stopped where it stood, while another took over. */
+export type FrozenEngine = {
+  /** Lets it go on; resolves when it has done what it still does. What it writes that it may not write is noted as trouble. */
+  thaw(): Promise<void>;
+};
+
+type SendArgs<P> = undefined extends P
+  ? [payload?: P, options?: { readonly idempotencyKey?: string }]
+  : [payload: P, options?: { readonly idempotencyKey?: string }];
 
 const tenant = "default";
 const century = 100 * 365 * 86_400_000;
-/** Macrotasks without any movement, after which nothing will move by itself. */
-const stillness = 3;
 /** Tries at a timer that is due and does not fire. */
 const overdueTries = 10;
+/** Runs that are named when nothing can happen any more. */
+const explainedRuns = 10;
 
 export class TestEnvironment implements AsyncDisposable {
   readonly clock: VirtualClock;
@@ -73,30 +95,56 @@ export class TestEnvironment implements AsyncDisposable {
   /** Executions of activities by idempotency key (`runId/effectId`). */
   readonly executions = new ExecutionRecord();
   readonly #options: TestEnvironmentOptions;
-  readonly #relay = new OperationsRelay();
+  readonly #conductor: Conductor | undefined;
+  readonly #relay: OperationsRelay;
   readonly #lines = new LogLines();
-  readonly #trouble = new ProcessTrouble();
-  readonly #waiters = new Set<Waiter>();
+  readonly #attempts = new Attempts();
+  readonly #trouble: ProcessTrouble;
+  readonly #time: TimeSkip;
+  readonly #eventFakes: EventFakes;
   readonly #dead = new Set<string>();
-  #workflows: readonly AnyWorkflow[];
+  /** Frozen engines, with the turns that each had written when another took over. */
+  readonly #zombies = new Map<Session, number>();
+  #fakes: Fakes;
   #session: Session | undefined;
   #lives = 0;
   #crashes = 0;
   #disconnected: Promise<void> = Promise.resolve();
-  #driving = false;
-  #steering = 0;
   #overdue = 0;
-  /** Whether time jumps by itself. */
-  autoSkip: boolean;
 
-  constructor(options: TestEnvironmentOptions) {
+  constructor(options: TestEnvironmentOptions, conductor?: Conductor) {
     this.#options = options;
-    this.#workflows = options.workflows;
+    this.#conductor = conductor;
+    this.#fakes = new Fakes(options.fakes ?? [], options.workflows);
     this.clock = new VirtualClock((options.clock ?? new Date("2026-01-01T00:00:00Z")).getTime());
     this.random = new SeededRandom(options.seed ?? 1);
     this.provider = options.store ?? memoryStore();
-    this.autoSkip = options.autoSkip ?? true;
-    this.client = this.#patientClient(clientOver(this.#relay.operations));
+    this.#time = new TimeSkip(
+      {
+        clock: this.clock,
+        moving: () => this.#moving,
+        attempts: () => this.#session?.holding ?? 0,
+        due: () => this.#due(),
+        running: () => this.#attempts.describe(),
+      },
+      options.autoSkip ?? true,
+    );
+    this.#relay = new OperationsRelay((call) =>
+      this.#waitFor(call, "the answer to a call", () => this.#standstill("a call is not answered")),
+    );
+    this.#trouble = new ProcessTrouble(
+      (attempt) => attempt.owner === this.#attempts,
+      (text) => this.#time.fail(new Error(text)),
+    );
+    this.#eventFakes = new EventFakes(this.#fakes.events, {
+      idOf: async (run) => (await this.bareStore.getInstance({ tenant, run }))?.id,
+      sleep: (delay) => this.#time.alarm(this.clock.now() + delay),
+      send: (id, event, payload, key) => this.#sendFaked(id, event, payload, key),
+      fail: (error) => {
+        if (!this.#time.fail(error)) this.#trouble.note(String(error.stack));
+      },
+    });
+    this.client = patientClient(clientOver(this.#relay.operations), (handle, result) => this.#patiently(handle, result));
   }
 
   // ── runs ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,6 +154,11 @@ export class TestEnvironment implements AsyncDisposable {
 
   handle<O>(workflow: Workflow<never, O>, id: string): Handle<O> {
     return this.client.handle(workflow, id);
+  }
+
+  /** Sends an event to an instance. */
+  send<P>(id: string, event: EventDef<unknown, P>, ...args: SendArgs<P>): Promise<void> {
+    return this.client.handle(id).send(event, ...(args as never));
   }
 
   /** The events of an instance's newest run, or of the given one, as a client's handle gives them. */
@@ -126,6 +179,26 @@ export class TestEnvironment implements AsyncDisposable {
     return foldHistory(await this.turns(id, runId));
   }
 
+  /** The workflow's `ctx.variables` as they are stored; undefined where it never changed them. */
+  async variables(id: string, runId?: string): Promise<unknown> {
+    const { variables } = await this.state(id, runId);
+    return variables === undefined ? undefined : decodePayload(variables);
+  }
+
+  /** Makes a call until it is answered: again with the next engine after a crash, again after a while when it is told to come again. */
+  async insist<T>(call: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await call();
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        if (error.code === "UNREACHABLE") await this.#relay.connected();
+        else if (error.retryAfter !== undefined) await this.#time.alarm(this.clock.now() + error.retryAfter);
+        else throw error;
+      }
+    }
+  }
+
   get logs(): readonly LogLine[] {
     return this.#lines.lines;
   }
@@ -136,31 +209,61 @@ export class TestEnvironment implements AsyncDisposable {
     return new Date(this.clock.now());
   }
 
+  /** Whether time jumps by itself. */
+  get autoSkip(): boolean {
+    return this.#time.automatic;
+  }
+
+  set autoSkip(automatic: boolean) {
+    this.#time.automatic = automatic;
+  }
+
   advance(by: Duration): Promise<void> {
-    return this.advanceTo(new Date(this.clock.now() + milliseconds(by, "advance")));
+    return this.#time.advanceTo(this.clock.now() + milliseconds(by, "advance"));
   }
 
   /** Moves time on and lets everything that falls due on the way happen at its time. */
-  async advanceTo(at: Date): Promise<void> {
-    const target = at.getTime();
-    await this.#steer(async () => {
-      for (;;) {
-        await this.settle();
-        const next = await this.#nextInstant();
-        if (next === undefined || next > target) break;
-        this.clock.advanceTo(next);
-      }
-      this.clock.advanceTo(target);
-      await this.settle();
+  advanceTo(at: Date | string): Promise<void> {
+    const target = new Date(at).getTime();
+    if (Number.isNaN(target)) throw new TypeError(`advanceTo takes a Date or its text, not ${String(at)}`);
+    return this.#time.advanceTo(target);
+  }
+
+  /** Resolves when so much virtual time has passed; an activity that awaits it does not hold time up. */
+  async sleep(by: Duration): Promise<void> {
+    const passed = this.#time.alarm(this.clock.now() + milliseconds(by, "sleep"));
+    const attempt = callingAttempt();
+    if (attempt?.owner === this.#attempts) {
+      attempt.sleeping += 1;
+      this.#time.changes.tell();
+      await passed;
+      attempt.sleeping -= 1;
+      return;
+    }
+    await this.#waitFor(passed, `${String(by)} to pass`, async () => new Error("time does not move any more"));
+  }
+
+  /** Lets time jump until the condition holds; it is asked whenever something has moved. Rejects when it does not hold and nothing can move any more. */
+  until(condition: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#time.wait({
+        met: condition,
+        resolve,
+        reject,
+        explain: () => this.#standstill("the condition does not hold"),
+        what: "a condition",
+      });
     });
   }
 
+  /** When the next thing falls due; undefined when nothing ever will. */
+  nextDue(): Promise<number | undefined> {
+    return this.#time.next();
+  }
+
   /** Resolves when nothing moves: everything waits for time, for a message from outside, or for an attempt that is running. */
-  async settle(): Promise<void> {
-    for (let still = 0; still < stillness; ) {
-      await macrotask();
-      still = this.#session?.alive === true && this.#session.moving ? 0 : still + 1;
-    }
+  settle(): Promise<void> {
+    return this.#time.settle();
   }
 
   // ── the engine ─────────────────────────────────────────────────────────────────────────────────────────
@@ -182,8 +285,9 @@ export class TestEnvironment implements AsyncDisposable {
     return bareStore(store);
   }
 
+  /** What is registered: stand-ins take the place of workflows that are faked. */
   get workflows(): readonly AnyWorkflow[] {
-    return this.#workflows;
+    return this.#fakes.workflows;
   }
 
   get limits(): EngineLimits {
@@ -195,7 +299,12 @@ export class TestEnvironment implements AsyncDisposable {
     return this.#crashes;
   }
 
-  /** Rejections that nobody handled and warnings of the process, since the environment was made. */
+  /** What callers were told is done. */
+  get acknowledged(): readonly Acknowledged[] {
+    return this.#relay.acknowledged;
+  }
+
+  /** Rejections that nobody handled and warnings of the process, since the environment was made. Who reads it has been told: disposal is silent then. */
   get trouble(): readonly string[] {
     return this.#trouble.seen;
   }
@@ -216,194 +325,168 @@ export class TestEnvironment implements AsyncDisposable {
   async restart(options: { readonly workflows?: readonly AnyWorkflow[] } = {}): Promise<void> {
     this.crash();
     await this.#disconnected;
-    this.#workflows = options.workflows ?? this.#workflows;
+    await this.#countZombieTurns();
+    if (options.workflows !== undefined) this.#fakes = new Fakes(this.#options.fakes ?? [], options.workflows);
     this.#lives += 1;
     const session = new Session({
-      workflows: this.#workflows,
+      fakes: this.#fakes,
+      unfaked: this.#options.unfaked ?? "run",
+      conductor: this.#conductor,
+      attempts: this.#attempts,
       provider: this.provider,
       clock: this.clock,
       random: this.random,
       log: this.#lines,
       codec: this.#options.codec,
       limits: this.limits,
-      node: this.#node,
+      node: `test-${this.#lives}`,
       lease: this.#options.lease === undefined ? century : milliseconds(this.#options.lease, "lease"),
       executed: (key) => this.executions.note(key),
+      committed: (flush, outcome) => this.#eventFakes.committed(flush, outcome),
+      moved: () => this.#time.changes.tell(),
       deadOwners: (owners) => owners.filter((owner) => this.#dead.has(owner)),
     });
     this.#session = session;
-    await this.#until(session.host.start());
+    await this.#time.through(session.host.start());
     if (this.#session === session) this.#relay.connect(session.host.operations(tenant));
-    this.#drive();
   }
 
   /** Drops the engine without any graceful step. */
   crash(): void {
     const session = this.#session;
     if (session === undefined) return;
+    this.#retire(session);
     session.crash();
-    this.#dead.add(this.#node);
-    this.#session = undefined;
     this.#crashes += 1;
-    this.#relay.disconnect();
     // Its connections end with it; below planned faults, which might hold the call up.
     if (session.store !== undefined) this.#disconnected = bareStore(session.store).close();
+  }
+
+  /** Stops the engine where it stands, as SIGSTOP does; `restart` lets another take its shards. For stores that two engines can open. */
+  freeze(): FrozenEngine {
+    const session = this.#session;
+    if (session === undefined) throw new Error("the engine is down");
+    session.freeze();
+    this.#retire(session);
+    this.#zombies.set(session, Number.POSITIVE_INFINITY);
+    return {
+      thaw: async () => {
+        session.thaw();
+        await this.settle();
+        const written = (await turnsOf(this.bareStore, session.node)) - (this.#zombies.get(session) ?? 0);
+        if (written > 0) this.#trouble.note(`node ${session.node} wrote ${written} turns after its shards had been taken`);
+      },
+    };
   }
 
   /** Closes the engine gracefully; `restart` opens another. */
   async stop(): Promise<void> {
     const session = this.#session;
     if (session === undefined) return;
-    await this.#until(session.host.close(10_000));
-    this.#session = undefined;
-    this.#dead.add(this.#node);
-    this.#relay.disconnect();
+    await this.#time.through(session.host.close(10_000));
+    this.#retire(session);
     session.crash();
   }
 
-  /** Ends it as a crash does, so that what is blocked or held up holds nobody up. */
+  /** Ends it as a crash does, so that what is blocked or held up holds nobody up. Rejects with trouble that nobody was told of. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#waiters.clear();
+    // Rejections are noticed when the microtasks have drained.
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    this.#time.stop();
+    for (const zombie of this.#zombies.keys()) zombie.crash();
     this.crash();
     await this.#disconnected;
     this.#trouble.stop();
+    const { untold } = this.#trouble;
+    if (untold.length > 0) throw new Error(untold.join("\n"));
+  }
+
+  #retire(session: Session): void {
+    this.#dead.add(session.node);
+    this.#session = undefined;
+    this.#relay.disconnect();
+  }
+
+  async #countZombieTurns(): Promise<void> {
+    for (const [zombie, turns] of this.#zombies)
+      if (turns === Number.POSITIVE_INFINITY && zombie.store !== undefined)
+        this.#zombies.set(zombie, await turnsOf(bareStore(zombie.store), zombie.node));
   }
 
   // ── waiting ────────────────────────────────────────────────────────────────────────────────────────────
 
-  get #node(): string {
-    return `test-${this.#lives}`;
+  get #moving(): boolean {
+    if (this.#session?.moving === true || this.#eventFakes.moving > 0) return true;
+    for (const zombie of this.#zombies.keys()) if (zombie.moving) return true;
+    return false;
   }
 
-  /** A client whose results let time jump. */
-  #patientClient(client: Client): Client {
-    const patient = <O>(handle: Handle<O>): Handle<O> => Object.freeze({ ...handle, result: this.#patientResult(handle) });
-    return {
-      start: async (...args) => patient(await client.start(...args)),
-      execute: async (...args) => patient(await client.start(...args)).result(),
-      startBatch: async (...args) => {
-        const outcomes = await client.startBatch(...args);
-        return outcomes.map((outcome) => (outcome.ok ? { ok: true, handle: patient(outcome.handle) } : outcome));
-      },
-      handle: ((...args: [never, string]) => patient(client.handle(...args))) as Client["handle"],
-      list: (filter) => client.list(filter),
-    };
+  #patiently<O>(handle: Handle<O>, result: Promise<O>): Promise<O> {
+    return this.#waitFor(result, `the result of ${handle.id}`, () => this.#neverEnds(handle));
   }
 
-  #patientResult<O>(handle: Handle<O>): Handle<O>["result"] {
-    return (options) =>
-      new Promise((resolve, reject) => {
-        const waiter = { id: handle.id, runId: handle.runId, reject };
-        this.#waiters.add(waiter);
-        const over = () => this.#waiters.delete(waiter);
-        handle.result(options).then(
-          (output) => {
-            over();
-            resolve(output);
-          },
-          (error) => {
-            over();
-            reject(error);
-          },
-        );
-        this.#drive();
-      });
-  }
-
-  /** Lets time jump for as long as somebody awaits a result. */
-  #drive(): void {
-    if (this.#driving || this.#waiters.size === 0) return;
-    this.#driving = true;
-    const work = async () => {
-      while (this.#waiters.size > 0) {
-        await this.settle();
-        if (!this.autoSkip || this.#steering > 0 || this.#waiters.size === 0 || this.#occupied) continue;
-        const next = await this.#nextInstant();
-        if (this.#waiters.size === 0 || this.#occupied) continue;
-        if (next === undefined) await this.#giveUp();
-        else this.clock.advanceTo(next);
-      }
-    };
-    void work().finally(() => {
-      this.#driving = false;
+  #waitFor<T>(promise: Promise<T>, what: string, explain: () => Promise<Error>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const over = this.#time.wait({ reject, explain, what });
+      promise.then(
+        (value) => {
+          over();
+          resolve(value);
+        },
+        (error) => {
+          over();
+          reject(error);
+        },
+      );
     });
   }
 
-  /** Whether something other than time can be expected to happen. */
-  get #occupied(): boolean {
-    const session = this.#session;
-    if (session === undefined || session.moving || this.#relay.underWay > 0) return true;
-    const dispatch = session.engine?.dispatch;
-    return dispatch !== undefined && dispatch.running + dispatch.waiting > 0;
-  }
-
-  /** When the next thing falls due; undefined when nothing ever will. */
-  async #nextInstant(): Promise<number | undefined> {
+  /** When the next thing falls due in the engine; undefined when nothing ever will. */
+  async #due(): Promise<number | undefined> {
     const session = this.#session;
     if (session === undefined) return undefined;
     const { engine, store } = session;
-    if (engine === undefined || store === undefined || !engine.quiet || !engine.ready || this.#options.lease !== undefined)
+    if (engine === undefined || store === undefined || !engine.resting || !engine.ready || this.#options.lease !== undefined)
       return this.clock.next;
+    const timer = await this.#nextTimer(engine, bareStore(store));
+    const timeout = engine.dispatch.nextTimeout;
+    return timer === undefined || (timeout !== undefined && timeout < timer) ? timeout : timer;
+  }
+
+  async #nextTimer(engine: Engine, store: Store): Promise<number | undefined> {
     const now = this.clock.now();
+    const timers = (limit: number) => store.listTimers(engine.ownership.shards, Number.MAX_SAFE_INTEGER, limit);
+    const [first] = await timers(1);
+    if (first === undefined || first.due > now) {
+      this.#overdue = 0;
+      return first?.due;
+    }
     // Overdue rows belong to timers that fired into a run that cannot take them; a few tries, and they are passed over.
-    const rows = await bareStore(store).listTimers(engine.ownership.shards, Number.MAX_SAFE_INTEGER, 1_000);
-    const overdue = rows[0] !== undefined && rows[0].due <= now;
-    this.#overdue = overdue ? this.#overdue + 1 : 0;
-    if (overdue && this.#overdue <= overdueTries) return this.clock.next;
-    return rows.find((row) => row.due > now)?.due;
+    this.#overdue += 1;
+    if (this.#overdue <= overdueTries) return this.clock.next;
+    return (await timers(1_000)).find((row) => row.due > now)?.due;
   }
 
-  /** Runs `work` while time does not jump by itself. */
-  async #steer<T>(work: () => Promise<T>): Promise<T> {
-    this.#steering += 1;
-    try {
-      return await work();
-    } finally {
-      this.#steering -= 1;
-      this.#drive();
-    }
-  }
-
-  /** Awaits a step of the engine's own life, moving time where it waits for it. */
-  async #until<T>(step: Promise<T>): Promise<T> {
-    let over = false;
-    const end = () => {
-      over = true;
+  /** Sends a faked event until an engine has taken it. */
+  async #sendFaked(id: string, event: string, payload: unknown, idempotencyKey: string): Promise<void> {
+    const send = async () => {
+      await this.insist(() => this.#relay.operations.sendEvent(id, event, payload, { idempotencyKey }));
     };
-    step.then(end, end);
-    await this.#steer(async () => {
-      while (!over) {
-        await this.settle();
-        const { next } = this.clock;
-        if (!over && next !== undefined) this.clock.advanceTo(next);
-      }
-    });
-    return step;
+    await (this.#conductor === undefined ? send() : this.#conductor.event(event, send));
   }
 
-  /** Nothing can happen any more: those who wait are told why. */
-  async #giveUp(): Promise<void> {
-    for (const waiter of [...this.#waiters]) {
-      this.#waiters.delete(waiter);
-      waiter.reject(await this.#standstill(waiter));
-    }
-  }
-
-  async #standstill({ id, runId }: Waiter): Promise<Error> {
+  async #neverEnds({ id, runId }: Pick<Handle<unknown>, "id" | "runId">): Promise<Error> {
     const run = runId === "" ? undefined : runId;
     const state = await this.state(id, run);
     const about = await this.client.handle(id).describe();
-    const waits = [
-      ...(state.parked === undefined ? [] : [`it is parked (${state.parked.message})`]),
-      ...[...state.waits.values()].map((wait) => `event "${wait.name}"`),
-      ...[...state.children.values()].map((child) => `child "${child.id}"`),
-      ...[...state.activities.values()].map((activity) => `activity "${activity.name}"`),
-      ...(state.tail === 0 ? ["its start has not been applied"] : []),
-    ];
-    const lines = about.runId === runId || run === undefined ? about.waitingAt : [];
-    return new WovyrError(
-      `${id} will never end: no timer is open, nothing is running, and it waits for ${waits.join(", ") || "nothing that is recorded"}${lines.length === 0 ? "" : ` at ${lines.join(", ")}`}.`,
-      { code: "TIMED_OUT" },
+    return neverEnds(id, state, about.runId === runId || run === undefined ? about.waitingAt : []);
+  }
+
+  async #standstill(what: string): Promise<Error> {
+    const rows = await this.bareStore.listInstances(tenant, { statuses: ["open", "parked"] }, { limit: explainedRuns });
+    const lines = await Promise.all(rows.map(async ({ id, run }) => `${id} waits for ${openWaits(await this.state(id, run)).join(", ")}`));
+    return new Error(
+      `${what}, and nothing can happen any more: ${lines.join("; ") || "no run is open"}${rows.length === explainedRuns ? "; …" : ""}`,
     );
   }
 }
@@ -426,4 +509,10 @@ function limitsOf({ limits = {}, evictAlways = false }: TestEnvironmentOptions):
   };
 }
 
-const macrotask = () => new Promise<void>((resolve) => setImmediate(resolve));
+/** Turns that a node has written. */
+async function turnsOf(store: Store, node: string): Promise<number> {
+  let count = 0;
+  for (const row of await store.listInstances(tenant, {}, { limit: Number.MAX_SAFE_INTEGER }))
+    for (const turn of await store.readHistory(row, 1, Number.MAX_SAFE_INTEGER)) if (turn.node === node) count += 1;
+  return count;
+}

@@ -2,16 +2,19 @@
  * One life of an engine: from opening its store until it is closed or crashes.
  *
  * 1. After a crash nothing of it acts any more: no turn, no wake-up, no answer of its store. What its store had done by then is done.
- * 2. It counts what is under way, so that one can tell that nothing moves without waiting for time to pass.
+ * 2. While it is frozen the same holds, but nothing is lost: all of it happens when it is thawed.
+ * 3. It counts what is under way, so that one can tell that nothing moves without waiting for time to pass.
  */
-import type { AnyWorkflow } from "@wovyr/sdk";
-import type { PayloadCodec } from "@wovyr/sdk/internal";
+import { NonRetryableError } from "@wovyr/sdk";
+import type { ActivityContext, ActivityDefinition, PayloadCodec } from "@wovyr/sdk/internal";
 import {
   type ActivityExecutor,
   type Engine,
   EngineHost,
   type EngineLimits,
   type EngineLog,
+  type Flush,
+  type FlushOutcome,
   inProcess,
   type Loop,
   type Random,
@@ -20,11 +23,18 @@ import {
   type StoreProvider,
   systemLoop,
 } from "@wovyr/server/internal";
-import { providerAround } from "./store-calls.ts";
+import type { Attempts } from "./attempts.ts";
+import type { Conductor } from "./conductor.ts";
+import { callOf, type Fakes } from "./fakes.ts";
+import { providerAround, type StoreCall } from "./store-calls.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
 
 export type SessionOptions = {
-  readonly workflows: readonly AnyWorkflow[];
+  readonly fakes: Fakes;
+  /** What happens to activities without a fake. */
+  readonly unfaked: "run" | "refuse";
+  readonly conductor: Conductor | undefined;
+  readonly attempts: Attempts;
   readonly provider: StoreProvider;
   readonly clock: VirtualClock;
   readonly random: Random;
@@ -36,6 +46,10 @@ export type SessionOptions = {
   readonly lease: number;
   /** Hears of every attempt that begins. */
   readonly executed: (idempotencyKey: string) => void;
+  /** Hears of every flush that the store has made durable, even when the engine does not any more. */
+  readonly committed: (flush: Flush, outcome: FlushOutcome) => void;
+  /** Hears when something begins to move. */
+  readonly moved: () => void;
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
 };
 
@@ -44,23 +58,31 @@ const never = new Promise<never>(() => {});
 
 export class Session {
   readonly host: EngineHost;
+  readonly node: string;
+  readonly #options: SessionOptions;
   #dead = false;
   #moving = 0;
   #store: Store | undefined;
-  readonly #clock: VirtualClock;
   readonly #wakeUps = new Set<() => void>();
+  #frozen: Promise<void> | undefined;
+  #thaw = () => {};
 
   constructor(options: SessionOptions) {
-    const { provider, workflows, clock, executed, codec, log, ...rest } = options;
-    this.#clock = clock;
+    this.#options = options;
+    this.node = options.node;
+    const { provider, fakes, clock, codec, log, random, limits, node, lease, deadOwners } = options;
     this.host = new EngineHost({
-      ...rest,
-      provider: providerAround(provider, (_call, run) => this.#counted(run)),
-      registry: new Registry(workflows.map((workflow) => workflow.definition)),
+      random,
+      limits,
+      node,
+      lease,
+      deadOwners,
+      provider: providerAround(provider, (call, run) => this.#counted(() => this.#called(call, run))),
+      registry: new Registry(fakes.workflows.map((workflow) => workflow.definition)),
       clock: { now: () => clock.now(), wakeAt: (at, wake) => this.#wakeAt(at, wake) },
       loop: this.#loop(),
       log: this.#lively(log),
-      executor: this.#executor(executed),
+      executor: this.#executor(),
       codec: codec && this.#countedCodec(codec),
       group: "default",
       shards,
@@ -83,13 +105,17 @@ export class Session {
     return this.#store;
   }
 
-  get alive(): boolean {
-    return !this.#dead;
-  }
-
   /** Whether a turn, a wake-up or an answer of the store is on its way. Attempts of activities do not count. */
   get moving(): boolean {
-    return this.#moving > 0 || this.#clock.due;
+    return this.#moving > 0 && !this.#dead && this.#frozen === undefined;
+  }
+
+  /** Attempts that run or are to run, and do not sleep in virtual time. */
+  get holding(): number {
+    const dispatch = this.engine?.dispatch;
+    if (dispatch === undefined) return 0;
+    const awaited = (key: string) => dispatch.has(key.slice(0, key.indexOf("/")), key.slice(key.indexOf("/") + 1));
+    return dispatch.running + dispatch.waiting - this.#options.attempts.sleeping(awaited);
   }
 
   /** Ends it as a kill does. */
@@ -97,20 +123,54 @@ export class Session {
     this.#dead = true;
     for (const cancel of this.#wakeUps) cancel();
     this.#wakeUps.clear();
+    this.#options.attempts.forget();
+  }
+
+  /** Stops it where it stands, as SIGSTOP does; until `thaw`. */
+  freeze(): void {
+    this.#frozen ??= new Promise<void>((resolve) => {
+      this.#thaw = resolve;
+    });
+  }
+
+  thaw(): void {
+    this.#frozen = undefined;
+    this.#thaw();
+  }
+
+  /** Calls `run` unless it is dead; later when it is frozen. */
+  #act(run: () => void): void {
+    if (this.#dead) return;
+    if (this.#frozen === undefined) run();
+    else void this.#frozen.then(() => this.#act(run));
   }
 
   async #counted<T>(run: () => Promise<T>): Promise<T> {
+    await this.#frozen;
     if (this.#dead) return never;
-    this.#moving += 1;
+    this.#began();
     try {
       const value = await run();
+      await this.#frozen;
       return this.#dead ? never : value;
     } catch (error) {
+      await this.#frozen;
       if (this.#dead) return never;
       throw error;
     } finally {
       this.#moving -= 1;
     }
+  }
+
+  #began(): void {
+    this.#moving += 1;
+    this.#options.moved();
+  }
+
+  async #called(call: StoreCall, run: () => Promise<unknown>): Promise<unknown> {
+    const value = await run();
+    if (call.method === "commit") this.#options.committed(call.args[0] as Flush, value as FlushOutcome);
+    return value;
   }
 
   #countedCodec(codec: PayloadCodec): PayloadCodec {
@@ -123,9 +183,9 @@ export class Session {
 
   #wakeAt(at: number, wake: () => void): () => void {
     if (this.#dead) return () => {};
-    const cancelWakeUp = this.#clock.wakeAt(at, () => {
+    const cancelWakeUp = this.#options.clock.wakeAt(at, () => {
       this.#wakeUps.delete(cancel);
-      wake();
+      this.#act(wake);
     });
     const cancel = () => {
       this.#wakeUps.delete(cancel);
@@ -138,27 +198,43 @@ export class Session {
   #loop(): Loop {
     return {
       immediate: (run) => {
-        this.#moving += 1;
+        this.#began();
         systemLoop.immediate(() => {
           this.#moving -= 1;
-          if (!this.#dead) run();
+          this.#act(run);
         });
       },
-      drained: (run) =>
-        systemLoop.drained(() => {
-          if (!this.#dead) run();
-        }),
+      drained: (run) => systemLoop.drained(() => this.#act(run)),
       elapsed: () => systemLoop.elapsed(),
     };
   }
 
-  #executor(executed: (idempotencyKey: string) => void): ActivityExecutor {
+  #executor(): ActivityExecutor {
+    const { attempts, executed, fakes, conductor, moved } = this.#options;
     return {
-      execute: (definition, input, ctx) => {
-        executed(ctx.idempotencyKey);
-        return inProcess.execute(definition, input, ctx);
+      execute: async (definition, input, ctx) => {
+        const { idempotencyKey: key, attempt, instanceId } = ctx;
+        const name = definition.name;
+        executed(key);
+        const fake = fakes.answering(definition);
+        const body = fake === undefined ? () => this.#real(definition, input, ctx) : () => fake.answer(callOf(input, ctx), ctx);
+        const run = () => attempts.run({ activity: name, key, attempt, instanceId }, body);
+        try {
+          return await (conductor === undefined ? run() : conductor.attempt({ name, key, attempt }, run));
+        } finally {
+          await this.#frozen;
+          moved();
+        }
       },
     };
+  }
+
+  #real(definition: ActivityDefinition, input: unknown, ctx: ActivityContext): unknown {
+    if (this.#options.unfaked === "refuse" && !this.#options.fakes.isAnswer(definition))
+      throw new NonRetryableError(
+        `activity "${definition.name}" has no fake, and this environment runs no activity for real (unfaked: "refuse"): add fake(${definition.name}, …)`,
+      );
+    return inProcess.execute(definition, input, ctx);
   }
 
   #lively(log: EngineLog): EngineLog {

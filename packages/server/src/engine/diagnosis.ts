@@ -5,6 +5,7 @@
  * 2. Lines are remembered only while it steps, so that everything else runs at full speed.
  */
 import { type Execution, type Incoming, rememberSites, type Turn } from "@wovyr/sdk/internal";
+import { ReplayLoop } from "./replay-loop.ts";
 import type { Job, Turns } from "./turns.ts";
 
 /** Turns that are replayed before others get their chance. */
@@ -15,18 +16,15 @@ export type VoidTurn = { readonly at: number; readonly facts: readonly Incoming[
 
 export class Diagnosis implements Job {
   readonly #execution: Execution;
-  readonly #turns: readonly Turn[];
+  readonly #loop: ReplayLoop;
   readonly #next: VoidTurn | undefined;
   readonly #runner: Turns;
   readonly #ended: () => void;
-  #index = 0;
-  #inTurn = false;
   #delivered = 0;
-  #sliceEnd = 0;
 
   constructor(execution: Execution, turns: readonly Turn[], next: VoidTurn | undefined, runner: Turns, ended: () => void) {
     this.#execution = execution;
-    this.#turns = turns;
+    this.#loop = new ReplayLoop(execution, turns, sliceTurns);
     this.#next = next;
     this.#runner = runner;
     this.#ended = ended;
@@ -34,7 +32,7 @@ export class Diagnosis implements Job {
   }
 
   run(): boolean {
-    this.#sliceEnd = this.#index + sliceTurns;
+    this.#loop.beginSlice();
     rememberSites(true);
     return this.#paused(this.#advance());
   }
@@ -55,23 +53,10 @@ export class Diagnosis implements Job {
 
   /** False while a fiber is stepping; true when the job is over or has queued itself again. */
   #advance(): boolean {
+    const progress = this.#loop.advance();
+    if (progress === "paused") this.#runner.add(this);
+    if (progress !== "over") return progress === "paused";
     const execution = this.#execution;
-    while (execution.broken === undefined && this.#index < this.#turns.length) {
-      const turn = this.#turns[this.#index] as Turn;
-      if (!this.#inTurn) {
-        if (this.#index >= this.#sliceEnd) {
-          this.#runner.add(this);
-          return true;
-        }
-        this.#inTurn = true;
-        execution.beginReplay(turn);
-      }
-      while (execution.replayNext()) if (execution.busy) return false;
-      if (execution.broken !== undefined) break;
-      execution.endReplay();
-      this.#inTurn = false;
-      this.#index += 1;
-    }
     const facts = this.#next?.facts ?? [];
     while (execution.broken === undefined && execution.closed === undefined && this.#delivered < facts.length) {
       if (this.#delivered === 0) execution.beginTurn(this.#next?.at ?? 0);

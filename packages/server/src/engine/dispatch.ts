@@ -84,6 +84,13 @@ export class Dispatch {
     return this.#waiting.length - this.#head + this.#suspects.length;
   }
 
+  /** When the next attempt that runs is out of time, in milliseconds since the epoch; undefined when none has a limit. */
+  get nextTimeout(): number | undefined {
+    let next: number | undefined;
+    for (const { endsAt } of this.#running.values()) if (endsAt !== undefined && (next === undefined || endsAt < next)) next = endsAt;
+    return next;
+  }
+
   /** Whether an attempt of the effect runs or waits here. */
   has(run: string, effect: EffectId): boolean {
     return this.#known.has(attemptKey(run, effect));
@@ -237,6 +244,8 @@ class AttemptContext implements ActivityContext {
 }
 
 class RunningAttempt {
+  /** When its time is over; undefined when it has no limit. */
+  endsAt: number | undefined;
   readonly #attempt: Attempt;
   readonly #options: DispatchOptions;
   readonly #ended: () => void;
@@ -322,6 +331,7 @@ class RunningAttempt {
     ends.sort((a, b) => a.at - b.at);
     const first = ends[0];
     if (first === undefined) return;
+    this.endsAt = first.at;
     this.#cancelTimer = this.#options.clock.wakeAt(first.at, () => {
       this.#stopReason = first.error;
       this.#failed(first.error);

@@ -220,15 +220,9 @@ export class Engine {
     return this.unavailable === undefined && this.#recovered;
   }
 
-  /** Whether nothing moves: no turn, no load, no attempt. Only time or a message from outside can change anything then. */
-  get quiet(): boolean {
-    return (
-      this.turns.idle &&
-      this.revival.idle &&
-      this.dispatch.running + this.dispatch.waiting === 0 &&
-      !this.journal.busy &&
-      !this.#anyActive()
-    );
+  /** Whether nothing is under way but attempts: no turn, no load, no flush. Only time, an attempt or a message from outside can change anything then. */
+  get resting(): boolean {
+    return this.turns.idle && this.revival.idle && !this.journal.busy && !this.#anyActive();
   }
 
   /** Ends what runs, within `grace` milliseconds; hands over the rest. Nothing is lost, and no attempt that is given up here counts as lost. */

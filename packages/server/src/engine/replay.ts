@@ -1,6 +1,7 @@
-/** Replays a run's history into its execution and state, a slice at a time. */
+/** Replays a run's history into its execution and state. */
 import type { Turn } from "@wovyr/sdk/internal";
 import type { Instance } from "./instance.ts";
+import { ReplayLoop } from "./replay-loop.ts";
 import type { Job, Turns } from "./turns.ts";
 
 /** Turns that are replayed before others get their chance. */
@@ -11,11 +12,9 @@ export class Replay implements Job {
   /** Events that history holds. */
   readonly tail: number;
   readonly #turns: readonly Turn[];
+  readonly #loop: ReplayLoop | undefined;
   readonly #runner: Turns;
   readonly #ended: (failure: Error | undefined) => void;
-  #index = 0;
-  #inTurn = false;
-  #sliceEnd = sliceTurns;
 
   /** `ended` gets the divergence, or nothing when code and history agree. */
   constructor(instance: Instance, turns: readonly Turn[], tail: number, runner: Turns, ended: (failure: Error | undefined) => void) {
@@ -25,12 +24,15 @@ export class Replay implements Job {
     this.#runner = runner;
     this.#ended = ended;
     instance.forget();
-    instance.execution = instance.newExecution();
-    if (instance.execution !== undefined) instance.execution.onIdle = this.#onIdle;
+    const execution = instance.newExecution();
+    instance.execution = execution;
+    if (execution === undefined) return;
+    execution.onIdle = this.#onIdle;
+    this.#loop = new ReplayLoop(execution, turns, sliceTurns, (turn) => instance.state.apply(turn));
   }
 
   run(): boolean {
-    this.#sliceEnd = this.#index + sliceTurns;
+    this.#loop?.beginSlice();
     return this.#advance();
   }
 
@@ -45,30 +47,10 @@ export class Replay implements Job {
 
   /** False while a fiber is stepping; true when the job is over or has queued itself again. */
   #advance(): boolean {
-    const { execution } = this.instance;
-    while (this.#index < this.#turns.length) {
-      const turn = this.#turns[this.#index] as Turn;
-      if (execution !== undefined) {
-        if (!this.#inTurn) {
-          if (this.#index >= this.#sliceEnd) {
-            this.#runner.add(this);
-            return true;
-          }
-          this.#inTurn = true;
-          execution.beginReplay(turn);
-        }
-        while (execution.replayNext()) if (execution.busy) return false;
-        if (execution.broken !== undefined) {
-          this.#ended(execution.broken);
-          return true;
-        }
-        execution.endReplay();
-        this.#inTurn = false;
-      }
-      this.instance.state.apply(turn);
-      this.#index += 1;
-    }
-    this.#ended(undefined);
-    return true;
+    if (this.#loop === undefined) for (const turn of this.#turns) this.instance.state.apply(turn);
+    const progress = this.#loop?.advance() ?? "over";
+    if (progress === "paused") this.#runner.add(this);
+    else if (progress === "over") this.#ended(this.instance.execution?.broken);
+    return progress !== "stepping";
   }
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { createClient } from "@wovyr/sdk/client";
+import { type TcpProxy, tcpProxy } from "@wovyr/testing";
 import { createOrchestrator, type Orchestrator, postgresStore } from "../../src/index.ts";
 import { call, readiness } from "./api.ts";
 import { endOfCase } from "./checks.ts";
@@ -9,7 +10,6 @@ import { type Ground, ground } from "./ground.ts";
 import { startLoad } from "./load.ts";
 import { type LogLines, logLines } from "./log-lines.ts";
 import { seeded } from "./seeded.ts";
-import { type TcpProxy, targetOf, tcpProxy, through } from "./tcp-proxy.ts";
 import { until, within } from "./until.ts";
 import { bystander, sleeper, workflows } from "./workflows.ts";
 
@@ -25,11 +25,11 @@ async function stage(context: TestContext, { down = false, lease = 10_000 } = {}
   const place = await ground(context, "postgres");
   process.env.WOVYR_TEST_RECORD = place.directory;
   if (place.store.kind !== "postgres") throw new Error("this needs Postgres");
-  const proxy = await tcpProxy(targetOf(place.store.url));
+  const proxy = await tcpProxy(place.store.url);
   context.after(() => proxy.close());
   if (down) await proxy.refuse();
   const log = logLines();
-  const store = postgresStore(through(proxy, place.store.url), { statementDeadline: 20_000 });
+  const store = postgresStore(proxy.url(), { statementDeadline: 20_000 });
   const orchestrator = await createOrchestrator({ workflows, store, log: log.log, lease, turnTimeout: false, shutdownGrace: 1_000 });
   context.after(() => orchestrator.close());
   return { place, proxy, log, orchestrator, url: await orchestrator.listen({ port: 0 }) };
@@ -148,9 +148,9 @@ for (const trouble of ["refuse", "blackhole"] as const)
   test(`H087 closing while the database is away (${trouble}) ends in time and loses nothing`, async (context) => {
     const place = await ground(context, "postgres");
     if (place.store.kind !== "postgres") throw new Error("this needs Postgres");
-    const proxy = await tcpProxy(targetOf(place.store.url));
+    const proxy = await tcpProxy(place.store.url);
     context.after(() => proxy.close());
-    const host = place.host({ store: { kind: "postgres", url: through(proxy, place.store.url) }, shutdownGrace: 1_000 });
+    const host = place.host({ store: { kind: "postgres", url: proxy.url() }, shutdownGrace: 1_000 });
     const url = await host.url;
     const client = createClient({ url, retry: { maxAttempts: 1 } });
     const handles = await Promise.all([0, 1, 2].map((n) => client.start(bystander, 300, { id: `b-${n}` })));

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { after, before, describe, test } from "node:test";
+import { type TcpProxy, tcpProxy } from "@wovyr/testing";
 import { type Claim, type Store, StoreUnavailableError } from "../../src/engine/ports/store.ts";
 import { claim, commit, firstTurn, next, type Scenario, scenario, start, tailOf } from "../../src/store/contract/scenario.ts";
 import { postgresStore } from "../../src/store/postgres.ts";
 import { contractStoreOptions } from "../../src/store-contract.ts";
 import { createDatabase, type TestDatabase } from "./postgres-database.ts";
-import { startProxy, type TcpProxy } from "./proxy.ts";
 
 describe("a Postgres store whose connections fail", () => {
   let database: TestDatabase;
@@ -16,8 +16,8 @@ describe("a Postgres store whose connections fail", () => {
 
   before(async () => {
     database = await createDatabase();
-    proxy = await startProxy(database.url);
-    store = await postgresStore(proxy.url).open(contractStoreOptions);
+    proxy = await tcpProxy(database.url);
+    store = await postgresStore(proxy.url()).open(contractStoreOptions);
     at = await scenario(store);
   });
   after(async () => {

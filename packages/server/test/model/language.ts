@@ -1,0 +1,188 @@
+/** The language, part by part: what each yields, and what comes of it. The same text as in `program.ts`, but for the model instead of the engine. */
+import { group, rules } from "./groups.ts";
+import { closing, type Effect, Fault, Fiber, type Flow, failed, type Model, nothing, type Operation, ok, Task } from "./model.ts";
+import { type EventName, logLine, type Program, Scope, shown } from "./program.ts";
+
+/** What each part of a program yields. */
+export class Language {
+  readonly #model: Model;
+  readonly #started: number;
+
+  constructor(model: Model) {
+    this.#model = model;
+    this.#started = model.now;
+  }
+
+  static main(model: Model, part: Program, name: string): Flow {
+    return new Language(model).#main(part, name);
+  }
+
+  *#main(part: Program, name: string): Flow {
+    const value = yield* this.#run(part, name, new Scope());
+    return { value: shown(value), log: this.#model.variables.log };
+  }
+
+  *#run(part: Program, name: string, tasks: Scope<Task>): Flow {
+    const { log } = this.#model.variables;
+    try {
+      const value = yield* this.#body(part, name, tasks);
+      log.push(logLine(name, value));
+      return value;
+    } catch (fault) {
+      log.push(logLine(name, fault));
+      throw fault;
+    }
+  }
+
+  *#body(part: Program, name: string, tasks: Scope<Task>): Flow {
+    const single = this.#effect(part, name, tasks);
+    if (single !== undefined) return yield single;
+    const seen = tasks.seenBy(name);
+    switch (part.kind) {
+      case "throw":
+        throw new Fault("RangeError", name);
+      case "note":
+        this.#model.variables.count += 1;
+        return [this.#model.variables.count, this.#model.now - this.#started];
+      case "cancel": {
+        const task = seen[part.task % seen.length];
+        return task === undefined ? "none" : yield (_fiber, _id, done) => task.cancel(done);
+      }
+      case "sequence": {
+        const values: unknown[] = [];
+        for (const [index, each] of part.parts.entries()) values.push(yield* this.#run(each, `${name}.${index}`, tasks));
+        return values;
+      }
+      case "spawn":
+        tasks.add(name, (yield this.#spawn(this.#branch(part.part, `${name}.s`, part.bare, tasks))) as Task);
+        return name;
+      case "finally":
+        try {
+          return yield* this.#run(part.part, `${name}.f`, tasks);
+        } finally {
+          yield* this.#run(part.after, `${name}.g`, tasks);
+        }
+      case "catch":
+        try {
+          return yield* this.#run(part.part, `${name}.c`, tasks);
+        } catch (fault) {
+          return [fault, yield* this.#run(part.after, `${name}.h`, tasks)];
+        }
+      default:
+        return "none";
+    }
+  }
+
+  #branch(part: Program, name: string, bare: boolean, tasks: Scope<Task>): Effect {
+    const single = bare ? this.#effect(part, name, tasks) : undefined;
+    return single ?? ((_fiber, id, done) => new Fiber(this.#model, id(), this.#run(part, name, new Scope(tasks)), done));
+  }
+
+  #effect(part: Program, name: string, tasks: Scope<Task>): Effect | undefined {
+    const model = this.#model;
+    const seen = tasks.seenBy(name);
+    switch (part.kind) {
+      case "sleep":
+        return (_fiber, id, done) => model.timer(id(), part.ms, done);
+      case "activity":
+        return (_fiber, id, done) =>
+          model.wait(id(), { kind: "activity", name, attempts: part.attempts, attempt: 1, retryAt: undefined }, done);
+      case "child":
+        return (_fiber, id, done) => model.wait(id(), { kind: "child", id: name, policy: part.policy }, done);
+      case "event":
+        return this.#event(part.event, part.even, part.ms);
+      case "sideEffect":
+        return (_fiber, id, done) => {
+          id();
+          done(part.fails ? failed(new Fault("RangeError", name)) : ok(name));
+          return nothing;
+        };
+      case "all":
+      case "race":
+      case "any":
+      case "settled":
+      case "map": {
+        const branches = part.parts.map((each, index) => this.#branch(each, `${name}.${index}`, part.bare, tasks));
+        return group(branches, rules(branches.length)[part.kind], part.kind === "map" ? part.concurrency : undefined);
+      }
+      case "timeout":
+        return this.#timeout(this.#branch(part.part, `${name}.t`, part.bare, tasks), part.ms);
+      case "join": {
+        const task = seen[part.task % seen.length];
+        return task && ((_fiber, _id, done) => task.join(done));
+      }
+      case "select": {
+        const joins = seen.map(
+          (task): Effect =>
+            (_fiber, _id, done) =>
+              task.join(done),
+        );
+        return joins.length > 0 ? group(joins, rules(joins.length).select) : undefined;
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  #event(event: EventName, even: boolean, ms: number | undefined): Effect {
+    return (_fiber, makeId, done) => {
+      const model = this.#model;
+      const id = makeId();
+      const n = model.take(event, even);
+      if (n !== undefined) {
+        done(ok(n));
+        return nothing;
+      }
+      let timer = nothing;
+      const wait = model.wait(id, { kind: "wait", event, even }, (outcome) => {
+        timer.abandon();
+        done(outcome);
+      });
+      if (ms === undefined) return wait;
+      const late = failed(new Fault("TimeoutError", `event "${event}" did not arrive within ${ms} ms`));
+      timer = model.timer(`${id}!timeout`, ms, () => {
+        wait.abandon();
+        done(late);
+      });
+      return { cancel: wait.cancel, abandon: () => [wait, timer].forEach((each) => void each.abandon()) };
+    };
+  }
+
+  #timeout(branch: Effect, ms: number): Effect {
+    return (fiber, makeId, done) => {
+      const id = makeId();
+      let late: Fault | undefined;
+      let timer: Operation | undefined = nothing;
+      const operation = branch(
+        fiber,
+        () => `${id}.0`,
+        (outcome) => {
+          timer?.abandon();
+          timer = undefined;
+          done(late === undefined ? outcome : failed(late));
+        },
+      );
+      if (timer !== undefined)
+        timer = this.#model.timer(`${id}!timeout`, ms, () => {
+          late = new Fault("TimeoutError", `what timeout() covers took longer than ${ms} ms`);
+          operation.cancel(closing);
+        });
+      return { cancel: (reason) => operation.cancel(reason), abandon: () => [operation, timer].forEach((each) => void each?.abandon()) };
+    };
+  }
+
+  #spawn(branch: Effect): Effect {
+    return (fiber, makeId, done) => {
+      const id = makeId();
+      const task = new Task();
+      fiber.tasks.push(task);
+      task.operation = branch(
+        fiber,
+        () => `${id}.0`,
+        (outcome) => task.settle(outcome),
+      );
+      done(ok(task));
+      return nothing;
+    };
+  }
+}

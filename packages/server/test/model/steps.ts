@@ -1,0 +1,95 @@
+/**
+ * What can happen next to the runs of a case, and what of it happens.
+ *
+ * 1. Drawn from what the models say is open, never from the engine: a step is three numbers, which mean something whatever is open.
+ * 2. The least numbers end what is open first, well: a case whose numbers are used up comes to its end.
+ */
+import fc from "fast-check";
+import { type Ending, isBlocked } from "./activities.ts";
+import type { ModelledRun } from "./history.ts";
+import type { EventName } from "./program.ts";
+
+/** `together`: the next step is taken before anything has come of this one. */
+export type Choice = { readonly pick: number; readonly how: number; readonly together: boolean };
+
+export type Step =
+  | { readonly kind: "activity"; readonly run: ModelledRun; readonly effect: string; readonly ending: Ending }
+  | { readonly kind: "event"; readonly run: ModelledRun; readonly event: EventName; readonly n: number }
+  | { readonly kind: "time"; readonly at: number }
+  | { readonly kind: "cancel"; readonly run: ModelledRun; readonly mode: "graceful" | "immediate" }
+  | { readonly kind: "terminate"; readonly run: ModelledRun };
+
+export const choice: fc.Arbitrary<Choice> = fc.record({
+  pick: fc.nat(999),
+  how: fc.nat(19),
+  together: fc.boolean(),
+});
+export const firstChoice: Choice = { pick: 0, how: 0, together: false };
+
+const endings: readonly Ending[] = ["done", "done", "done", "failed", "failed for good"];
+/** One pick in so many is an end from outside. */
+const endsEvery = 40;
+
+/** What happens; undefined when nothing can. `sent` counts events: each carries a number of its own. */
+export function draw({ pick, how }: Choice, runs: readonly ModelledRun[], sent: number): Step | undefined {
+  const open = openOf(runs);
+  if (open.length === 0) return undefined;
+  if (pick % endsEvery === endsEvery - 1) return endOf(open[how % open.length] as ModelledRun, pick);
+  const steps = [...open.flatMap((run) => stepsOf(run, how, sent)), ...times(open)];
+  if (steps.length === 0) return undefined;
+  if (sent < 4) steps.push({ kind: "event", run: open[0] as ModelledRun, event: how % 4 < 2 ? "red" : "blue", n: numberOf(sent, how) });
+  return steps[pick % steps.length];
+}
+
+/** How runs that wait for each other, or for themselves, are ended. */
+export function breakUp(runs: readonly ModelledRun[]): Step | undefined {
+  const run = openOf(runs).find(({ model }) => !model.cancelling);
+  return run && { kind: "cancel", run, mode: "graceful" };
+}
+
+const openOf = (runs: readonly ModelledRun[]) => runs.filter((run) => run.open);
+
+/** Different for each event, and even or odd. */
+const numberOf = (sent: number, how: number) => sent * 2 + (how % 2);
+
+function endOf(run: ModelledRun, pick: number): Step {
+  const mode = Math.floor(pick / endsEvery) % 4;
+  return mode === 3 ? { kind: "terminate", run } : { kind: "cancel", run, mode: mode === 2 ? "immediate" : "graceful" };
+}
+
+function stepsOf(run: ModelledRun, how: number, sent: number): Step[] {
+  const steps: Step[] = [];
+  for (const [effect, entry] of run.model.open) {
+    if (entry.kind === "activity" && isBlocked(run.run, effect))
+      steps.push({ kind: "activity", run, effect, ending: endings[how % endings.length] as Ending });
+    if (entry.kind === "wait") steps.push({ kind: "event", run, event: entry.event, n: numberOf(sent, how) });
+  }
+  return steps;
+}
+
+/** The next times at which something is due: with a later one, several timers fire at once. */
+function times(open: readonly ModelledRun[]): Step[] {
+  const due = new Set<number>();
+  for (const run of open)
+    for (const entry of run.model.open.values()) {
+      if (entry.kind === "timer") due.add(entry.due);
+      if (entry.kind === "activity" && entry.retryAt !== undefined) due.add(entry.retryAt);
+    }
+  return [...due]
+    .sort((a, b) => a - b)
+    .slice(0, 2)
+    .map((at) => ({ kind: "time", at }));
+}
+
+export function stepText(step: Step): string {
+  switch (step.kind) {
+    case "activity":
+      return `activity ${step.run.id} ${step.effect} ${step.ending}`;
+    case "event":
+      return `event ${step.event} ${step.n} to ${step.run.id}`;
+    case "time":
+      return `time ${step.at}`;
+    default:
+      return `${step.kind === "cancel" ? `cancel (${step.mode})` : step.kind} ${step.run.id}`;
+  }
+}

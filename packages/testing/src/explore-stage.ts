@@ -1,0 +1,154 @@
+/**
+ * Where one case of an exploration is played: what happens outside is held back until it is chosen, and what goes wrong goes wrong at its place.
+ *
+ * 1. Everything that an attempt or a faked event would tell the engine waits here, in the order in which it came.
+ * 2. The fault of the case strikes once, at the flush or the attempt with its number.
+ * 3. What the store said is durable is written down: history must hold exactly that.
+ */
+import type { HistoryFact } from "@wovyr/sdk/internal";
+import { type Flush, type FlushOutcome, type StoreProvider, StoreUnavailableError } from "@wovyr/server/internal";
+import { Changes } from "./changes.ts";
+import type { ConductedAttempt, Conductor } from "./conductor.ts";
+import type { FrozenEngine } from "./environment.ts";
+import type { Fault } from "./explore-case.ts";
+import { providerAround, type StoreCall } from "./store-calls.ts";
+
+export type Happening = { readonly label: string; readonly happen: () => void };
+
+/** What a fault does to the engine that runs. */
+export type Engines = { crash(): void; freeze(): FrozenEngine };
+
+export type Written = { readonly run: string; readonly tail: number; readonly events: string; readonly node: string };
+
+const never = new Promise<never>(() => {});
+
+export class Stage implements Conductor {
+  engines: Engines | undefined;
+  commits = 0;
+  /** Attempts that began, in order. */
+  readonly attempts: ConductedAttempt[] = [];
+  readonly written: Written[] = [];
+  /** What must never be. */
+  readonly problems: string[] = [];
+  /** Set from when an engine has been frozen until it is thawed. */
+  frozen: FrozenEngine | undefined;
+  readonly #fault: Fault | undefined;
+  readonly #completed = new Set<string>();
+  readonly #changes = new Changes();
+  #held: Happening[] = [];
+  #bodies = 0;
+  #life = 0;
+  #releaseFrozen = () => {};
+
+  constructor(fault: Fault | undefined) {
+    this.#fault = fault;
+  }
+
+  /** What may happen next. */
+  get held(): readonly Happening[] {
+    return this.#held;
+  }
+
+  take(happening: Happening): void {
+    this.#held = this.#held.filter((other) => other !== happening);
+    happening.happen();
+  }
+
+  /** Resolves when no attempt's body is running. */
+  async bodiesEnded(): Promise<void> {
+    while (this.#bodies > 0) await this.#changes.next;
+  }
+
+  /** What ran in the engine that is gone tells nobody anything. */
+  lost(): void {
+    this.#life += 1;
+    this.#bodies = 0;
+    this.#held = this.#held.filter(({ label }) => label.startsWith("event "));
+    this.#changes.tell();
+  }
+
+  async attempt(attempt: ConductedAttempt, run: () => Promise<unknown>): Promise<unknown> {
+    const life = this.#life;
+    this.attempts.push(attempt);
+    if (this.#completed.has(attempt.key))
+      this.problems.push(`activity "${attempt.name}" (${attempt.key}) ran again although its completion was durable`);
+    const number = this.attempts.length;
+    if (this.#strikes("crash-before-activity", number)) return this.#crash();
+    this.#bodies += 1;
+    const outcome = await run().then(
+      (value) => () => value,
+      (error: unknown) => () => {
+        throw error;
+      },
+    );
+    if (life !== this.#life) return never;
+    this.#bodies -= 1;
+    if (this.#strikes("crash-after-activity", number)) return this.#crash();
+    await this.#hold(`activity ${attempt.name} ends`);
+    return outcome();
+  }
+
+  async event(name: string, send: () => Promise<void>): Promise<void> {
+    await this.#hold(`event ${name} comes`);
+    await send();
+  }
+
+  /** The store in which the fault strikes. */
+  around(provider: StoreProvider): StoreProvider {
+    return providerAround(provider, async (call, run) => {
+      if (call.method === "commit") return this.#commit(call, run as () => Promise<FlushOutcome>);
+      const value = await run();
+      // The shards have changed hands: now arrives what the frozen engine had sent.
+      if (call.method === "claimShards") this.#releaseFrozen();
+      return value;
+    });
+  }
+
+  async #commit(call: StoreCall, run: () => Promise<FlushOutcome>): Promise<FlushOutcome> {
+    this.commits += 1;
+    const number = this.commits;
+    if (this.#strikes("crash-before-commit", number)) return this.#crash();
+    if (this.#strikes("fail-commit", number)) throw new StoreUnavailableError("the connection broke before the commit");
+    if (this.#strikes("refuse-commit", number)) return { done: new Set(), rejectedChildren: new Set(), failed: new Map() };
+    if (this.#strikes("freeze-at-commit", number)) await this.#freeze();
+    const outcome = await run();
+    this.#writeDown(call.args[0] as Flush, outcome);
+    if (this.#strikes("crash-after-commit", number)) return this.#crash();
+    if (this.#strikes("lose-answer-of-commit", number)) throw new StoreUnavailableError("the connection broke after the commit");
+    return outcome;
+  }
+
+  #strikes(kind: Fault["kind"], number: number): boolean {
+    return this.#fault?.kind === kind && this.#fault.number === number && this.engines !== undefined;
+  }
+
+  #crash(): Promise<never> {
+    this.engines?.crash();
+    this.lost();
+    return never;
+  }
+
+  async #freeze(): Promise<void> {
+    this.frozen = this.engines?.freeze();
+    this.lost();
+    await new Promise<void>((resolve) => {
+      this.#releaseFrozen = resolve;
+    });
+  }
+
+  #hold(label: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.#held.push({ label, happen: resolve });
+      this.#changes.tell();
+    });
+  }
+
+  #writeDown(flush: Flush, { done }: FlushOutcome): void {
+    for (const { run, tail, events, node } of flush.turns) {
+      if (!done.has(run)) continue;
+      this.written.push({ run, tail, events, node });
+      for (const fact of JSON.parse(events) as HistoryFact[])
+        if (fact.type === "ActivityCompleted") this.#completed.add(`${run}/${fact.effect}`);
+    }
+  }
+}
