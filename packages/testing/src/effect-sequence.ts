@@ -4,7 +4,7 @@
  * 1. A sequence is made of commands alone; what came in is not part of it.
  * 2. Two steps are the same when their kind, name and input are; their places in the code do not count.
  */
-import { decodePayload, encodePayload, type EffectId, type HistoryFact, isCommand, type Payload } from "@wovyr/sdk/internal";
+import { decodePayload, type EffectId, encodePayload, type HistoryFact, isCommand, type Payload } from "@wovyr/sdk/internal";
 
 export type Step = {
   /** `activity reserve`, `sleep`, `event approval`, `end (completed)`. */

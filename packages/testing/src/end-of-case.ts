@@ -4,7 +4,8 @@
  * 1. Replay-clean: every stored history replays without divergence, and from each of its turn borders the code makes the next turn again as it is recorded.
  * 2. Conservation: nothing open belongs to a closed run, and every open run has something that can wake it.
  * 3. No attempt was executed that history does not know, and (when told) none is recorded that was not executed.
- * 4. The process has seen neither an unhandled rejection nor a warning.
+ * 4. What a caller was told is done is in the store: the run that was started, the event that was taken.
+ * 5. The process has seen neither an unhandled rejection nor a warning.
  */
 import type { AnyWorkflow } from "@wovyr/sdk";
 import { foldHistory, type HistoryFact, type InstanceState, type Turn } from "@wovyr/sdk/internal";
@@ -33,6 +34,7 @@ export async function checkEndOfCase(environment: TestEnvironment, options: EndO
     ...(await replayProblems(environment, runs, options)),
     ...(await conservationProblems(environment, runs)),
     ...runs.flatMap((run) => executionProblems(environment, run, options)),
+    ...(await acknowledgedProblems(environment, runs)),
     ...environment.trouble,
   ];
   if (problems.length > 0) throw new Error(`at the end of the case:\n  ${problems.join("\n  ")}`);
@@ -175,6 +177,32 @@ function abandoned(child: StoredRun, byRun: ReadonlyMap<string, StoredRun>): boo
 
 /** Whether a run was asked to end and is about it. */
 const cleaningUp = ({ turns }: StoredRun) => turns.some((turn) => turn.events.some((fact) => fact.type === "CancelRequested"));
+
+// ── what callers were told ───────────────────────────────────────────────────────────────────────────────
+
+async function acknowledgedProblems(environment: TestEnvironment, runs: readonly StoredRun[]): Promise<string[]> {
+  const known = new Set(runs.map(({ row }) => row.run));
+  const ids = new Map(runs.map(({ row }) => [row.run, row.id]));
+  const stored = new Map<string, number>();
+  const count = (key: string) => stored.set(key, (stored.get(key) ?? 0) + 1);
+  for (const { row, turns } of runs)
+    for (const turn of turns) for (const fact of turn.events) if (fact.type === "EventReceived") count(`${row.id} ${fact.name}`);
+  for (const { run, fact } of await environment.bareStore.listInbox(environment.engine.ownership.shards, { limit: 1_000_000 })) {
+    const { type, name } = JSON.parse(fact) as { type: string; name?: string };
+    if (type === "EventReceived") count(`${ids.get(run)} ${name}`);
+  }
+  const problems: string[] = [];
+  for (const told of environment.acknowledged) {
+    if (told.kind === "start" && !known.has(told.run))
+      problems.push(`the start of ${told.id} (${told.run}) was acknowledged, and there is no such run`);
+    if (told.kind !== "event") continue;
+    const key = `${told.id} ${told.name}`;
+    const left = stored.get(key) ?? 0;
+    stored.set(key, left - 1);
+    if (left <= 0) problems.push(`event "${told.name}" to ${told.id} was acknowledged, and is neither in history nor in the inbox`);
+  }
+  return problems;
+}
 
 // ── executions ───────────────────────────────────────────────────────────────────────────────────────────
 

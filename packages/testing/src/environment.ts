@@ -81,8 +81,8 @@ type SendArgs<P> = undefined extends P
 
 const tenant = "default";
 const century = 100 * 365 * 86_400_000;
-/** Tries at a timer that is due and does not fire. */
-const overdueTries = 10;
+/** Timers that may be overdue in runs that cannot take them. */
+const overdueRows = 1_000;
 /** Runs that are named when nothing can happen any more. */
 const explainedRuns = 10;
 
@@ -110,7 +110,6 @@ export class TestEnvironment implements AsyncDisposable {
   #lives = 0;
   #crashes = 0;
   #disconnected: Promise<void> = Promise.resolve();
-  #overdue = 0;
 
   constructor(options: TestEnvironmentOptions, conductor?: Conductor) {
     this.#options = options;
@@ -453,18 +452,15 @@ export class TestEnvironment implements AsyncDisposable {
     return timer === undefined || (timeout !== undefined && timeout < timer) ? timeout : timer;
   }
 
-  async #nextTimer(engine: Engine, store: Store): Promise<number | undefined> {
+  async #nextTimer({ ownership, timers }: Engine, store: Store): Promise<number | undefined> {
     const now = this.clock.now();
-    const timers = (limit: number) => store.listTimers(engine.ownership.shards, Number.MAX_SAFE_INTEGER, limit);
-    const [first] = await timers(1);
-    if (first === undefined || first.due > now) {
-      this.#overdue = 0;
-      return first?.due;
-    }
-    // Overdue rows belong to timers that fired into a run that cannot take them; a few tries, and they are passed over.
-    this.#overdue += 1;
-    if (this.#overdue <= overdueTries) return this.clock.next;
-    return (await timers(1_000)).find((row) => row.due > now)?.due;
+    const rows = (limit: number) => store.listTimers(ownership.shards, Number.MAX_SAFE_INTEGER, limit);
+    const [first] = await rows(1);
+    if (first === undefined || first.due > now) return first?.due;
+    // What is overdue is still to be read by the engine, or has fired into a run that cannot take it: that one is passed over.
+    const page = await rows(overdueRows);
+    if (page.some(({ run, effect, due }) => due <= now && !timers.hasFired(run, effect))) return this.clock.next;
+    return page.find((row) => row.due > now)?.due;
   }
 
   /** Sends a faked event until an engine has taken it. */

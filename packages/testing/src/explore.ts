@@ -199,7 +199,8 @@ class Explorer<I, O> {
       }
     }
     const outcome = await play(this.#scene, smallest, undefined);
-    throw new ExplorationError(this.#workflow.name, caseText(smallest), this.#problems(outcome, smallest), outcome);
+    const seed = caseText({ ...smallest, choices: outcome.choices.slice(0, smallest.choices.length) });
+    throw new ExplorationError(this.#workflow.name, seed, this.#problems(outcome, smallest), outcome);
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * Two sequences of effects beside each other, as a unified diff: `  ` in both, `- ` only in history, `+ ` only in what the code asks for now.
  *
- * 1. Cancellations and taken events are left out, unless they alone differ.
+ * 1. Cancellations and taken events are left out, unless they tell where the code stopped.
  * 2. What history holds beyond the point that the code's run came to is no difference: it is told as the rest of history.
  * 3. Bounded in lines.
  */
@@ -17,12 +17,18 @@ type Line = { readonly sign: " " | "-" | "+"; readonly step: Step };
 /** `past` is what both agree on, `recorded` what history holds from turn number `turn` on, `free` what the code asks for from there on. */
 export function sequenceDiff(past: readonly Step[], recorded: readonly Step[], free: FreeSteps, turn: number): string {
   const plain = linesOf(past.filter(isAsked), recorded.filter(isAsked), free.steps.filter(isAsked));
-  const lines = plain.some(isChange) ? plain : linesOf(past, recorded, free.steps);
+  const lines = isTelling(plain) ? plain : linesOf(past, recorded, free.steps);
   const reached = Math.max(turn, free.lastTurn);
   const end = free.closed ? lines.length : reachedEnd(lines, reached);
   const rest = lines.slice(end).filter(({ sign }) => sign === "-");
   const shown = [...lines.slice(0, end), ...lines.slice(end).filter(({ sign }) => sign !== "-")];
   return [...hunks(shown), ...restOf(rest.map(({ step }) => step)), ...guessNote(free.guessed)].join("\n");
+}
+
+/** Whether something else differs than that history goes on where the code stops. */
+function isTelling(lines: readonly Line[]): boolean {
+  const first = lines.findIndex(isChange);
+  return first >= 0 && lines.slice(first).some(({ sign }) => sign !== "-");
 }
 
 const isAsked = (step: Step) => !step.derived;

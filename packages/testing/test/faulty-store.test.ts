@@ -109,7 +109,7 @@ test("an engine whose store is away refuses clearly, and goes on when it is back
   const run = await env.start(everything, 4);
   await env.settle();
   plan.disconnect();
-  await env.advance("2h");
+  await env.advance("1h");
   await assert.rejects(run.describe(), { code: "STORE_UNAVAILABLE" });
   plan.reconnect();
   assert.equal(await run.result(), 5);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type AnyWorkflow, activity, all, awaitEvent, child, event, sideEffect, sleep, Type, workflow } from "@wovyr/sdk";
+import { type AnyWorkflow, activity, all, awaitEvent, child, event, race, sideEffect, sleep, Type, workflow } from "@wovyr/sdk";
 import { createTestEnvironment, replay } from "@wovyr/testing";
 
 const reserve = activity("reserve", async (n: number) => n + 1);
@@ -20,7 +20,7 @@ async function historyOf(recorded: AnyWorkflow) {
   await using env = await createTestEnvironment({ workflows: [recorded, billing] });
   const run = await env.start(recorded as never);
   await env.advance("1h");
-  await run.send(approved, 5);
+  if (!(await env.state(run.id)).closed) await run.send(approved, 5);
   await env.settle();
   return env.history(run.id);
 }
@@ -323,3 +323,37 @@ for (const [what, { code, seq, expected, got, diff }] of Object.entries(cases))
     for (const part of [`event ${seq}: history recorded ${expected}`, divergence.at ?? "", "What to do: "])
       assert.ok(report.text.includes(part));
   });
+
+test("code that asks for the same effects at other moments is told so", async () => {
+  const parallel = workflow("packing", async function* () {
+    yield* all([pack(1), pack(2)]);
+  });
+  const serial = workflow("packing", async function* () {
+    yield* pack(1);
+    yield* pack(2);
+  });
+  const { divergences } = await replay(serial, await historyOf(parallel));
+  const { diff, expected, got } = divergences[0]?.divergence ?? assert.fail();
+  assert.deepEqual([expected, got], ['activity "pack" as effect 0.0', 'activity "pack" as effect 0']);
+  assert.equal(
+    `\n${diff}`,
+    `
+  activity pack
+  activity pack
+  end (completed)
+  (the same effects: only when they are asked for, or what cancels them, differs)`,
+  );
+});
+
+test("what is no longer cancelled is told where the code waits for it instead", async () => {
+  const first = workflow("packing", async function* () {
+    yield* race([pack(1), sleep("1 day")]);
+  });
+  const both = workflow("packing", async function* () {
+    yield* all([pack(1), sleep("1 day")]);
+  });
+  const { divergences } = await replay(both, await historyOf(first));
+  const { diff, expected, got } = divergences[0]?.divergence ?? assert.fail();
+  assert.deepEqual([expected, got], ["cancellation of effect 0.1", "nothing"]);
+  assert.equal(`\n${diff}`, "\n  activity pack\n  sleep\n- sleep cancelled\n- end (completed)");
+});

@@ -201,7 +201,7 @@ test("the instances of a running orchestrator are checked over HTTP, by query an
 
   const all = await replay(workflows, { client });
   assert.equal(all.ok, true, all.text);
-  assert.match(all.text, /^7 histories checked: all replay. 1 older run of ids/);
+  assert.match(all.text, /^7 histories checked: all replay. 1 instance left unread/);
   assert.equal(all.runs.find(({ skipped }) => skipped !== undefined)?.id, "again");
 
   const one = await replay(changed, { client });

@@ -192,6 +192,7 @@ test("a target that takes nothing stops its writer: a bounded number of bytes wa
       if (got === sent) resolve();
     });
   });
+  server.resume();
   await all;
   assert.ok(most < 1_048_576, `${most} bytes waited in the proxy`);
 });

@@ -467,7 +467,23 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
 
   #closeWith(command: Closing): void {
     for (const leaf of [...this.leaves.values()]) leaf.abandon();
-    this.#closed = this.#commands.record(command);
+    const unstorable = this.#lastChanges();
+    this.#closed = this.#commands.record(
+      unstorable !== undefined && command.type === "InstanceCompleted" ? { type: "InstanceFailed", failure: failureOf(unstorable) } : command,
+    );
+  }
+
+  /** Records what the workflow changed in its last steps; returns why that cannot be stored. */
+  #lastChanges(): unknown {
+    let unstorable: unknown;
+    try {
+      this.#context?.trackedVariables.check(this.#commands.limits.payload);
+      this.#context?.trackedAttributes.check(this.#commands.limits.payload);
+    } catch (error) {
+      unstorable = error;
+    }
+    if (!this.#commands.replaying) this.#recordTracked();
+    return unstorable;
   }
 
   /** After each fact: what the workflow keeps in its variables must be storable, now and on every replay. */

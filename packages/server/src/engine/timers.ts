@@ -69,6 +69,11 @@ export class Timers {
     this.#sleep();
   }
 
+  /** Whether a timer has fired into a run that has not taken it yet. */
+  hasFired(run: string, effect: string): boolean {
+    return this.#known.get(timerKey(run, effect))?.fired === true;
+  }
+
   /** A timer row is gone, or what it fired came to nothing. */
   resolve(run: string, effect: string): void {
     const key = timerKey(run, effect);

@@ -373,3 +373,20 @@ test("H081 keys that name prototypes stay data, and nothing outside makes a clas
     assert.equal(({} as { polluted?: number }).polluted, undefined);
   });
 });
+
+test("what a workflow changes in its variables in its last steps is kept, and what cannot be stored fails it", async () => {
+  const last = workflow("last", { variables: () => ({ stage: "new" as unknown }) }, async function* (value: string, ctx) {
+    yield* sleep("1s");
+    ctx.variables.stage = value === "unstorable" ? () => value : value;
+    if (value === "fails") throw new Error("at the end");
+    return value;
+  });
+  await inEachCache({ workflows: [last] }, async (env) => {
+    for (const value of ["done", "fails"]) {
+      const run = await env.start(last, value);
+      await run.result().catch(() => {});
+      assert.deepEqual(await env.variables(run.id), { stage: value });
+    }
+    await assert.rejects(env.execute(last, "unstorable"), /variables/);
+  });
+});

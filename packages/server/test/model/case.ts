@@ -14,6 +14,7 @@ import { checkEndOfCase, createFaultyStore, createTestEnvironment, FaultPlan, ty
 import { endAttempt, forgetAttempts, isBlocked } from "./activities.ts";
 import { historyText, ModelledRun, type Parent } from "./history.ts";
 import { type Interruption, RefusingStore } from "./interruptions.ts";
+import { mended } from "./mended.ts";
 import { events, interpreted, type Program, programText } from "./program.ts";
 import { breakUp, type Choice, draw, firstChoice, type Step, stepText } from "./steps.ts";
 
@@ -21,7 +22,7 @@ export type Scenario = { readonly program: Program; readonly choices: readonly C
 export type Interruptions = {
   readonly evictAlways: boolean;
   readonly each: readonly Interruption[];
-  /** Attempts of one activity that crashes may take; what would take more does not happen. Default 1: see `known.test.ts` for why not more. */
+  /** Attempts of one activity that crashes may take; what would take more does not happen. */
   readonly losses?: number;
 };
 
@@ -40,7 +41,7 @@ export async function play(scenario: Scenario, interruptions: Interruptions = { 
     store: createFaultyStore(refusing.around(memoryStore()), plan),
   });
   const { runId } = await env.start(interpreted, { part: scenario.program, name: "0" }, { id: "root" });
-  const played = new Case(env, plan, refusing, runId, interruptions.losses ?? 1);
+  const played = new Case(env, plan, refusing, runId, interruptions.losses ?? (mended.suspects ? 10 : 1));
   try {
     return await played.play(scenario.choices, interruptions.each);
   } catch (error) {

@@ -75,7 +75,7 @@ export class Language {
 
   #branch(part: Program, name: string, bare: boolean, tasks: Scope<Task>): Effect {
     const single = bare ? this.#effect(part, name, tasks) : undefined;
-    return single ?? ((_fiber, id, done) => new Fiber(this.#model, id(), this.#run(part, name, new Scope(tasks)), done));
+    return single ?? ((_fiber, id, done) => new Fiber(this.#model, id(), this.#run(part, name, tasks.inner()), done));
   }
 
   #effect(part: Program, name: string, tasks: Scope<Task>): Effect | undefined {
@@ -100,10 +100,18 @@ export class Language {
       case "all":
       case "race":
       case "any":
-      case "settled":
-      case "map": {
+      case "settled": {
         const branches = part.parts.map((each, index) => this.#branch(each, `${name}.${index}`, part.bare, tasks));
-        return group(branches, rules(branches.length)[part.kind], part.kind === "map" ? part.concurrency : undefined);
+        return group(branches, rules(branches.length)[part.kind]);
+      }
+      case "map": {
+        // Its function is called when the turn of an item has come.
+        const branches = part.parts.map(
+          (each, index): Effect =>
+            (...begin) =>
+              this.#branch(each, `${name}.${index}`, part.bare, tasks)(...begin),
+        );
+        return group(branches, rules(branches.length).map, part.concurrency);
       }
       case "timeout":
         return this.#timeout(this.#branch(part.part, `${name}.t`, part.bare, tasks), part.ms);

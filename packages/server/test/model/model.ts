@@ -5,6 +5,7 @@
  * 2. Nothing is taken from the engine but the facts that come in: effect ids, due times, values, errors and the order of things are made here.
  * 3. What is open is closed exactly once: it settles, is cancelled, or is abandoned with the fiber that waits for it.
  */
+import { mended } from "./mended.ts";
 import { type EventName, type Policy, type Program, retryDelay, type Variables } from "./program.ts";
 
 /** What reaches a run, values decoded. */
@@ -230,6 +231,8 @@ export class Fiber implements Operation {
     });
     if (settled) return;
     this.#waiting = operation;
+    // It cancelled itself with what it has just begun.
+    if (this.#reason !== undefined && !this.#told) operation.cancel(this.#reason);
     if (this.#told) this.#cleanup ??= this.model.timer(`${this.path}!cleanup`, cleanupLimit, () => this.#drop());
   }
 
@@ -249,7 +252,7 @@ export class Fiber implements Operation {
     if (this.#result !== undefined) return;
     if (!this.#entered) this.#finish(failed(reason));
     else if (this.#waiting !== undefined) this.#waiting.cancel(reason);
-    else this.#next = this.#tell(reason);
+    else if (this.#next !== undefined || !mended.selfCancel) this.#next = this.#tell(reason);
   }
 
   abandon(): void {
@@ -257,7 +260,7 @@ export class Fiber implements Operation {
     this.#over = true;
     this.#waiting?.abandon();
     this.#cleanup?.abandon();
-    for (const task of this.tasks) task.operation.abandon();
+    for (const task of this.tasks) task.abandon();
   }
 
   readonly #id = (): string => `${this.path}${this.path === "" ? "" : "/"}${this.#effects++}`;
@@ -308,6 +311,12 @@ export class Task {
     this.joiners.clear();
     for (const tell of joiners) tell(outcome);
     for (const tell of this.afterwards.splice(0)) tell();
+  }
+
+  /** Whoever waits for it still waits for its end. */
+  abandon(): void {
+    this.operation.abandon();
+    if (this.outcome === undefined) this.settle(failed(closing));
   }
 
   /** Giving up the wait leaves the task alone. */

@@ -29,6 +29,7 @@ import {
 } from "@wovyr/sdk";
 import fc from "fast-check";
 import { work } from "./activities.ts";
+import { mended } from "./mended.ts";
 
 export type EventName = "red" | "blue";
 export type Policy = "terminate" | "cancel" | "abandon";
@@ -135,12 +136,17 @@ export class Scope<T> {
     this.#around = around;
   }
 
+  /** For a branch. */
+  inner(): Scope<T> {
+    return mended.droppedTasks ? this : new Scope(this);
+  }
+
   add(name: string, task: T): void {
     this.#own.push({ name, task });
   }
 
   seenBy(name: string): T[] {
-    return this.#all.filter((each) => !name.startsWith(`${each.name}.`)).map((each) => each.task);
+    return this.#all.filter((each) => mended.selfCancel || !name.startsWith(`${each.name}.`)).map((each) => each.task);
   }
 
   get #all(): Named<T>[] {
@@ -250,5 +256,5 @@ function effect(part: Program, name: string, world: World, tasks: Tasks): Effect
 
 function branch(part: Program, name: string, bare: boolean, world: World, tasks: Tasks): Effect<unknown> | (() => Flow<unknown>) {
   const single = bare ? effect(part, name, world, tasks) : undefined;
-  return single ?? (() => run(part, name, world, new Scope(tasks)));
+  return single ?? (() => run(part, name, world, tasks.inner()));
 }

@@ -1,0 +1,197 @@
+/**
+ * Puts faults into a copy of the engine, one at a time, and shows that the tests notice: `npm run mutants [-- part of a name …]`.
+ *
+ * 1. Each fault is one small change of one file. A change whose place is gone fails: then the fault has to be put in anew.
+ * 2. Only the tests of the kit run: the explored workflows, the random programs against their model, the contract of the stores.
+ * 3. A fault counts as caught when a test fails, or hangs until the time limit.
+ */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+type Mutant = {
+  readonly name: string;
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+  readonly tests: readonly string[];
+};
+
+const explored = "packages/testing/test/explore.test.ts";
+const engine = "packages/testing/test/explore-every-effect.test.ts";
+const programs = "packages/server/test/model/plain.test.ts";
+const interrupted = "packages/server/test/model/interrupted.test.ts";
+const memory = "packages/server/test/store/memory.test.ts";
+const pglite = "packages/server/test/store/pglite.test.ts";
+
+const mutants: readonly Mutant[] = [
+  {
+    name: "skip the epoch check (memory store)",
+    file: "packages/server/src/store/memory/shard-table.ts",
+    find: "known.owner !== undefined && known.epoch === epoch) owned.add(shard)",
+    replace: "known.owner !== undefined) owned.add(shard)",
+    tests: [explored, engine],
+  },
+  {
+    name: "skip the epoch check (SQL)",
+    file: "packages/server/migrations/0001_commit.sql",
+    find: "s.id = f.id and s.epoch = f.epoch and s.owner is not null",
+    replace: "s.id = f.id and s.owner is not null",
+    tests: [pglite],
+  },
+  {
+    name: "acknowledge before the commit",
+    file: "packages/server/src/engine/settlement.ts",
+    find: "  #save(instance: Instance, turn: OpenTurn, prepared: PreparedTurn): void {\n",
+    replace: "  #save(instance: Instance, turn: OpenTurn, prepared: PreparedTurn): void {\n    this.#answer(instance, turn);\n",
+    tests: [explored, engine],
+  },
+  {
+    name: "deliver completions in call order",
+    file: "packages/server/src/engine/instance.ts",
+    find: "    this.#next = 0;\n    this.#turnWeight = 0;\n    this.state.beginTurn(at);",
+    replace:
+      '    this.#next = 0;\n    this.#turnWeight = 0;\n    const place = ({ fact }: Mail) => ("effect" in fact ? fact.effect : "");\n    this.mailbox.sort((a, b) => (place(a) < place(b) ? -1 : place(a) > place(b) ? 1 : 0));\n    this.state.beginTurn(at);',
+    tests: [programs],
+  },
+  {
+    name: "drop a timer on recovery",
+    file: "packages/server/src/engine/timers.ts",
+    find: "for (const row of rows) this.#insert(row);",
+    replace: "for (const row of rows.slice(1)) this.#insert(row);",
+    tests: [explored, engine],
+  },
+  {
+    name: "run a loser's continuation",
+    file: "packages/sdk/src/runtime/fiber.ts",
+    find: "    this.#resumeWith(cancelled !== undefined && !this.#cancelDelivered ? this.#deliverCancel(cancelled) : outcome);",
+    replace: "    this.#resumeWith(cancelled !== undefined ? { ok: true, value: undefined } : outcome);",
+    tests: [programs],
+  },
+  {
+    name: "fence only one shard of a flush (memory store)",
+    file: "packages/server/src/store/memory/shard-table.ts",
+    find: "    for (const { shard, epoch } of shards) {\n      const known = this.#shards[shard];\n      if (known",
+    replace:
+      "    for (const [at, { shard, epoch }] of shards.entries()) {\n      const known = this.#shards[shard];\n      if (at > 0) owned.add(shard);\n      else if (known",
+    tests: [memory],
+  },
+  {
+    name: "fence only one shard of a flush (SQL)",
+    file: "packages/server/migrations/0001_commit.sql",
+    find: "all_fenced := coalesce(cardinality(fenced), 0) = cardinality(fence_shards);",
+    replace: "all_fenced := coalesce(cardinality(fenced), 0) > 0;",
+    tests: [pglite],
+  },
+  {
+    name: "drop the mailbox after an unknown outcome",
+    file: "packages/server/src/engine/settlement.ts",
+    find: "    const mail = [...turn.mail, ...turn.held, ...instance.mailbox];\n    instance.mailbox = [];\n    this.#engine.table.remove(instance);\n    if (instance.create !== undefined) {\n      for (const item of mail) item.receipt?.refused(new StartRefused",
+    replace:
+      "    const mail: Mail[] = [];\n    instance.mailbox = [];\n    this.#engine.table.remove(instance);\n    if (instance.create !== undefined) {\n      for (const item of mail) item.receipt?.refused(new StartRefused",
+    tests: [explored, engine],
+  },
+  {
+    name: "count a turn of unknown outcome as refused",
+    file: "packages/server/src/engine/lane.ts",
+    find: "if (row?.nonce === write.nonce && row.tail === write.tail + write.count)",
+    replace: "if (row === undefined && write.count < 0)",
+    tests: [explored, engine],
+  },
+  {
+    name: "start attempts before the commit",
+    file: "packages/server/src/engine/settlement.ts",
+    find: "    this.#engine.journal.submit(prepared.write, (outcome) =>",
+    replace:
+      "    for (const effect of turn.plan.attempts.keys()) this.#startAttempt(instance, effect);\n    this.#engine.journal.submit(prepared.write, (outcome) =>",
+    tests: [explored, engine, interrupted],
+  },
+  {
+    name: "forget the inbox on recovery",
+    file: "packages/server/src/engine/recovery.ts",
+    find: "  await deliverInbox(engine);\n  await eachPage",
+    replace: "  await eachPage",
+    tests: [explored, engine],
+  },
+  {
+    name: "forget busy runs on recovery",
+    file: "packages/server/src/engine/recovery.ts",
+    find: '  await eachPage(engine, "busy", (page) => loadAll(engine, page));\n',
+    replace: "",
+    tests: [explored, engine],
+  },
+  {
+    name: "take an event twice",
+    file: "packages/server/src/engine/mail.ts",
+    find: "if (before === messageDigest(fact)) return known;",
+    replace: "if (before === messageDigest(fact)) return apply;",
+    tests: [engine],
+  },
+];
+
+const root = resolve(import.meta.dirname, "..");
+const timeLimit = 240_000;
+const wanted = process.argv.slice(2);
+const copy = mkdtempSync(join(tmpdir(), "wovyr-mutants-"));
+process.exitCode = main();
+
+function main(): number {
+  try {
+    makeCopy();
+    const chosen = mutants.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)));
+    const survivors = chosen.filter((mutant) => !isCaught(mutant));
+    console.log(`\n${chosen.length - survivors.length} of ${chosen.length} faults were caught`);
+    return survivors.length === 0 ? 0 : 1;
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
+}
+
+/** The workspace with its own packages; what it depends on is shared. */
+function makeCopy(): void {
+  for (const part of ["packages", "package.json", "tsconfig.json"])
+    cpSync(join(root, part), join(copy, part), { recursive: true, filter: (path) => !/\/(dist|node_modules|\.wovyr)$/.test(path) });
+  mkdirSync(join(copy, "node_modules", "@wovyr"), { recursive: true });
+  for (const name of readdirSync(join(root, "node_modules")))
+    if (name !== "@wovyr") symlinkSync(join(root, "node_modules", name), join(copy, "node_modules", name));
+  for (const name of ["sdk", "server", "testing"]) symlinkSync(join(copy, "packages", name), join(copy, "node_modules", "@wovyr", name));
+}
+
+function isCaught({ name, file, find, replace, tests }: Mutant): boolean {
+  const path = join(copy, file);
+  const sound = readFileSync(path, "utf8");
+  if (sound.split(find).length !== 2) {
+    console.log(`GONE      ${name}: its place in ${file} is not there once`);
+    return false;
+  }
+  writeFileSync(
+    path,
+    sound.replace(find, () => replace),
+  );
+  try {
+    for (const test of tests) {
+      const began = performance.now();
+      const { status, stdout } = spawnSync(
+        process.execPath,
+        ["--conditions=source", "--import", "tsx", "--test", "--test-reporter=tap", test],
+        {
+          cwd: copy,
+          encoding: "utf8",
+          timeout: timeLimit,
+          env: { ...process.env, WOVYR_TEST_SEED: "1" },
+          maxBuffer: 64 * 1024 * 1024,
+        },
+      );
+      if (status === 0) continue;
+      const seconds = ((performance.now() - began) / 1_000).toFixed(1);
+      const failed = /^\s*not ok \d+ - (.*)$/m.exec(stdout)?.[1] ?? "it did not end";
+      console.log(`caught    ${name}\n          by ${test}: ${failed} (${seconds} s)`);
+      return true;
+    }
+  } finally {
+    writeFileSync(path, sound);
+  }
+  console.log(`SURVIVED  ${name}`);
+  return false;
+}
