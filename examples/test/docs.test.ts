@@ -45,7 +45,7 @@ test("every snippet compiles", () => {
 });
 
 // All in one process, one after another: a process for each would spend its time on starting.
-const running = snippets.filter(({ runs }) => runs);
+const running = snippets.filter(({ mode }) => mode === "run");
 const mark = "━━━ next snippet ━━━";
 writeFileSync(
   join(directory, "run.ts"),
@@ -63,6 +63,17 @@ for (const [index, snippet] of running.entries()) {
     assert.equal(stdout.split(`${mark}\n`)[index + 1]?.trimEnd(), snippet.output?.trimEnd() ?? "");
   });
 }
+
+test("every test in the documentation passes", async () => {
+  const files = snippets.filter(({ mode }) => mode === "test").map(pathOf);
+  // Not a part of this run: it would report into it.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--conditions=source", "--import", "tsx", "--test", ...files], {
+    cwd: directory,
+    env,
+  });
+  assert.match(stdout, /pass [1-9]/);
+});
 
 test("every link within the documentation leads somewhere", () => {
   const broken = pages.flatMap(({ name, text }) =>

@@ -1,7 +1,8 @@
 /**
  * Snippets of the documentation.
  *
- * 1. Every block of TypeScript begins with "```ts check" or "```ts run". Both are type-checked; the second is also run.
+ * 1. Every block of TypeScript begins with "```ts check", "```ts run" or "```ts test". All are type-checked; the second is also run, the third run as a
+ *    test file.
  * 2. `file=name.ts` gives a block a name, so that later blocks of the page can import it.
  * 3. A block of "```text output" after one that runs is what it prints; without one it prints nothing.
  */
@@ -13,7 +14,7 @@ export type Snippet = {
   readonly directory: string;
   readonly file: string;
   readonly code: string;
-  readonly runs: boolean;
+  readonly mode: "check" | "run" | "test";
   readonly output?: string;
 };
 
@@ -35,11 +36,12 @@ export function snippetsOf(page: string, markdown: string): Snippet[] {
     const [language, mode = "", ...options] = info;
     if (language !== "ts") return [];
     const place = `${page}:${line}`;
-    if (mode !== "check" && mode !== "run") throw new Error(`${place}: write \`ts check\` or \`ts run\``);
+    if (mode !== "check" && mode !== "run" && mode !== "test")
+      throw new Error(`${place}: write \`ts check\`, \`ts run\` or \`ts test\``);
     const next = blocks[index + 1];
     const directory = basename(page, ".md").toLowerCase();
     const file = options.find((option) => option.startsWith("file="))?.slice("file=".length) ?? `snippet-${line}.ts`;
     const output = next?.info.join(" ") === "text output" ? next.text : undefined;
-    return [{ place, directory, file, code: text, runs: mode === "run", ...(output !== undefined && { output }) }];
+    return [{ place, directory, file, code: text, mode, ...(output !== undefined && { output }) }];
   });
 }

@@ -135,8 +135,8 @@ class EventWriter {
 
   #started(fields: Fields): string[] {
     const correlation = fields.take("correlationId");
-    // What the engine chose says nothing.
-    const chosen = typeof correlation === "string" && this.#labels.in(correlation) === correlation;
+    // What the engine chose says nothing: the id, or one that it drew.
+    const chosen = typeof correlation === "string" && !fields.is("id", correlation) && this.#labels.in(correlation) === correlation;
     return [...this.#begun(fields), this.#parent(fields), this.#startAt(fields), chosen ? `correlationId ${this.#value(correlation)}` : ""];
   }
 
@@ -238,6 +238,10 @@ class Fields {
 
   has(field: string): boolean {
     return this.#left.has(field);
+  }
+
+  is(field: string, value: unknown): boolean {
+    return this.#left.get(field) === value;
   }
 
   take(field: string): unknown {

@@ -85,7 +85,8 @@ function textOf(runs: readonly RunReport[], divergences: readonly DivergedRun[],
 
 function headline(runs: readonly RunReport[], diverged: number, troubled: number, skipped: number): string {
   const checked = runs.length - skipped;
-  const left = skipped === 0 ? "" : ` ${countOf(skipped, "instance")} left unread: a client reads the newest run of an id, once it has begun.`;
+  const left =
+    skipped === 0 ? "" : ` ${countOf(skipped, "instance")} left unread: a client reads the newest run of an id, once it has begun.`;
   if (diverged + troubled === 0) return `${countOf(checked, "history", "histories")} checked: all replay.${left}`;
   const parts = [
     ...(diverged > 0 ? [`${diverged} ${diverged === 1 ? "does" : "do"} not replay`] : []),

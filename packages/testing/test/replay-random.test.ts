@@ -94,7 +94,8 @@ test("random programs: unchanged they replay, changed they are told with a line 
       await env.advance(dice.below(4) * 1_000);
       if ((await env.state(id)).closed) break;
       await env.handle(program(ops), id).send(dice.pick(events));
-      if (dice.below(20) === 0) await env.handle(program(ops), id).cancel();
+      await env.settle();
+      if (dice.below(20) === 0 && !(await env.state(id)).closed) await env.handle(program(ops), id).cancel();
     }
     await env.settle();
     const history = await env.history(id);

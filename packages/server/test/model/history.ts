@@ -189,6 +189,7 @@ const untold: ReadonlySet<string> = new Set(["stack", "fields", "digest", "seed"
 
 function factText(fact: HistoryFact): string {
   const { type, ...rest } = fact;
-  const shortened = JSON.stringify(rest, (key, value) => (untold.has(key) ? undefined : value));
+  const isStart = type === "InstanceStarted" || type === "ChildStarted";
+  const shortened = JSON.stringify(rest, (key, value) => (untold.has(key) || (isStart && key === "input") ? undefined : value));
   return `${type} ${shortened}`;
 }
