@@ -6,6 +6,7 @@ import { latencyFamily } from "./rows/latency.ts";
 import { millionFamily } from "./rows/million.ts";
 import { replayFamily } from "./rows/replay.ts";
 import { suspendedFamily } from "./rows/suspended.ts";
+import { testingKitFamily } from "./rows/testing-kit.ts";
 import { fanOutFamily, oneStepFamily, sequentialFamily } from "./rows/throughput.ts";
 
 export const families: readonly Family[] = [
@@ -19,4 +20,5 @@ export const families: readonly Family[] = [
   millionFamily,
   pgliteFamily,
   memoryStoreFamily,
+  testingKitFamily,
 ];

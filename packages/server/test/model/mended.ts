@@ -8,8 +8,6 @@ export const mended = {
   selfCancel: false,
   /** A task that is dropped with its generator ends for those who join it. Lets branches see each other's tasks. */
   droppedTasks: false,
-  /** What changes in the last turn is recorded in the variables. */
-  lastVariables: true,
   /** A suspect that is cancelled in the turn that begins its attempt makes way. Lets attempts be lost more than once. */
   suspects: false,
 };

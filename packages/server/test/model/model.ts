@@ -69,8 +69,6 @@ export class Model {
   /** Events that nobody has taken, in the order of their arrival. */
   kept: { readonly event: EventName; readonly n: number }[] = [];
   readonly variables: Variables = { log: [], count: 0 };
-  /** The variables after the last fact that did not end the run, as JSON. */
-  checked = JSON.stringify(this.variables);
   end: End | undefined;
   cancelling = false;
   now = 0;
@@ -85,7 +83,6 @@ export class Model {
   receive(fact: Fact): void {
     this.#apply(fact);
     for (let fiber = this.ready.shift(); fiber !== undefined; fiber = this.ready.shift()) fiber.step();
-    if (this.end === undefined) this.checked = JSON.stringify(this.variables);
   }
 
   #apply(fact: Fact): void {
