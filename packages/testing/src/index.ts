@@ -1,10 +1,23 @@
 /** The testing kit: the real engine over a virtual clock, and what makes it stumble. */
-export { assertCalled, assertNotCalled, type CalledFake } from "./assertions-calls.ts";
-export { assertEffects, assertHistory, assertNothingOpen, type EventShape, effectsOf } from "./assertions-history.ts";
-export { matches } from "./assertions-match.ts";
-export { checkEndOfCase, type EndOfCaseOptions } from "./end-of-case.ts";
-export { createTestEnvironment, TestEnvironment, type TestEnvironmentOptions, type TestLimits } from "./environment.ts";
-export { ExecutionRecord } from "./execution-record.ts";
+
+// What happened
+export { assertCalled, assertNotCalled, type CalledFake } from "./assertions/calls.ts";
+export { checkEndOfCase, type EndOfCaseOptions } from "./assertions/end-of-case.ts";
+export { assertEffects, assertHistory, assertNothingOpen, type EventShape, effectsOf } from "./assertions/history.ts";
+export { matches } from "./assertions/match.ts";
+// The environment
+export {
+  createTestEnvironment,
+  type FrozenEngine,
+  TestEnvironment,
+  type TestEnvironmentOptions,
+  type TestLimits,
+} from "./environment/environment.ts";
+export { ExecutionRecord } from "./environment/execution-record.ts";
+export type { LogLine } from "./environment/log-lines.ts";
+export { SeededRandom } from "./environment/seeded-random.ts";
+export { VirtualClock } from "./environment/virtual-clock.ts";
+// Every crash, many orders
 export {
   type Delivery,
   delivery,
@@ -13,8 +26,11 @@ export {
   type ExploredRun,
   type ExploreOptions,
   explore,
-} from "./explore.ts";
-export { type AwaitedBy, type Fake, type FakeCall, type FakeEventOptions, fake } from "./fake.ts";
+} from "./explore/explore.ts";
+// Stand-ins
+export { type AwaitedBy, type Fake, type FakeCall, type FakeEventOptions, fake } from "./fakes/fake.ts";
+export { Gate, type GateCall } from "./fakes/gate.ts";
+// Stores, networks and processes that fail
 export {
   createFaultyStore,
   type FaultOptions,
@@ -25,18 +41,15 @@ export {
   type FaultyStore,
   type HeldCall,
   type MetFault,
-} from "./faulty-store.ts";
-export { Gate, type GateCall } from "./gate.ts";
-export { type SaveHistoryOptions, saveHistory } from "./history-file.ts";
-export type { Histories, LiveHistories } from "./history-source.ts";
-export { type HistoryTextOptions, historyText } from "./history-text.ts";
-export type { LogLine } from "./log-lines.ts";
-export { type CutOptions, cutSessions } from "./postgres-sessions.ts";
-export { freeze, thaw } from "./process-control.ts";
-export { assertReplays, ReplayAssertionError, type ReplayOptions, replay } from "./replay.ts";
-export { continueHistory, type ReplayedRun, type ReplayHistoryOptions, replayHistory } from "./replay-bench.ts";
-export type { DivergedRun, Divergence, ReplayProblem, ReplayReport, RunReport } from "./replay-report.ts";
-export { SeededRandom } from "./seeded-random.ts";
-export type { StoreCall, StoreMethod } from "./store-calls.ts";
-export { type ProxyTarget, type TcpProxy, tcpProxy } from "./tcp-proxy.ts";
-export { VirtualClock } from "./virtual-clock.ts";
+} from "./faults/faulty-store.ts";
+export { type CutOptions, cutSessions } from "./faults/postgres-sessions.ts";
+export { freeze, thaw } from "./faults/process-control.ts";
+export type { StoreCall, StoreMethod } from "./faults/store-calls.ts";
+export { type ProxyTarget, type TcpProxy, tcpProxy } from "./faults/tcp-proxy.ts";
+export { type HistoryTextOptions, historyText } from "./history/history-text.ts";
+// New code against old histories
+export { type SaveHistoryOptions, saveHistory } from "./replay/history-file.ts";
+export type { Histories, LiveHistories } from "./replay/history-source.ts";
+export { assertReplays, ReplayAssertionError, type ReplayOptions, replay } from "./replay/replay.ts";
+export { continueHistory, type ReplayedRun, type ReplayHistoryOptions, replayHistory } from "./replay/replay-bench.ts";
+export type { DivergedRun, Divergence, ReplayProblem, ReplayReport, RunReport } from "./replay/replay-report.ts";

@@ -1,8 +1,8 @@
 /** What a test says of the calls that a fake got. An attempt is a call: one that is retried is counted again. */
 import { AssertionError } from "node:assert";
 import { WovyrError } from "@wovyr/sdk";
-import { matches } from "./assertions-match.ts";
-import { valueText } from "./history-text-value.ts";
+import { valueText } from "../history/history-text-value.ts";
+import { matches } from "./match.ts";
 
 /** A fake that keeps the calls that it got. */
 export type CalledFake = {

@@ -8,15 +8,15 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AnyWorkflow, EventDef, Workflow } from "@wovyr/sdk";
 import { WovyrError } from "@wovyr/sdk";
-import type { TestLimits } from "./environment.ts";
-import { activityFaults, type Case, caseText, commitFaults, type Fault, parseCase, plainCase } from "./explore-case.ts";
-import { type Delivery, type ExploredRun, type Played, play, type Scene } from "./explore-run.ts";
-import type { Fake } from "./fake.ts";
-import { AnyFake } from "./fake.ts";
-import { historyText } from "./history-text.ts";
-import { SeededRandom } from "./seeded-random.ts";
+import type { TestLimits } from "../environment/environment.ts";
+import { SeededRandom } from "../environment/seeded-random.ts";
+import type { Fake } from "../fakes/fake.ts";
+import { AnyFake } from "../fakes/fake.ts";
+import { historyText } from "../history/history-text.ts";
+import { activityFaults, type Case, caseText, commitFaults, type Fault, parseCase, plainCase } from "./case.ts";
+import { type Delivery, type ExploredRun, type Played, play, type Scene } from "./play.ts";
 
-export type { Delivery, ExploredRun } from "./explore-run.ts";
+export type { Delivery, ExploredRun } from "./play.ts";
 
 export type ExploreOptions<O> = {
   /** Workflows beside the explored one: its children. */

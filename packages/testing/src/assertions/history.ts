@@ -6,10 +6,10 @@
 import assert, { AssertionError } from "node:assert";
 import { WovyrError } from "@wovyr/sdk";
 import { foldHistory, type HistoryEvent, type InstanceState, turnsOf } from "@wovyr/sdk/internal";
-import { matches } from "./assertions-match.ts";
-import { askedEffects } from "./effect-line.ts";
-import { eventLines } from "./history-text.ts";
-import { valueText } from "./history-text-value.ts";
+import { askedEffects } from "../history/effect-line.ts";
+import { eventLines } from "../history/history-text.ts";
+import { valueText } from "../history/history-text-value.ts";
+import { matches } from "./match.ts";
 
 /**
  * What an event is to look like, in part: `{ type: "ActivityScheduled", name: "reserve", input: { id: "1" } }`. Fields are those of the event or of its

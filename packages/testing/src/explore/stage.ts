@@ -7,11 +7,11 @@
  */
 import type { HistoryFact } from "@wovyr/sdk/internal";
 import { type Flush, type FlushOutcome, type StoreProvider, StoreUnavailableError } from "@wovyr/server/internal";
-import { Changes } from "./changes.ts";
-import type { ConductedAttempt, Conductor } from "./conductor.ts";
-import type { FrozenEngine } from "./environment.ts";
-import type { Fault } from "./explore-case.ts";
-import { providerAround, type StoreCall } from "./store-calls.ts";
+import { Changes } from "../environment/changes.ts";
+import type { ConductedAttempt, Conductor } from "../environment/conductor.ts";
+import type { FrozenEngine } from "../environment/environment.ts";
+import { providerAround, type StoreCall } from "../faults/store-calls.ts";
+import type { Fault } from "./case.ts";
 
 export type Happening = { readonly label: string; readonly happen: () => void };
 

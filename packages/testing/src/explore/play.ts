@@ -16,13 +16,13 @@ import {
   viewOfFailure,
 } from "@wovyr/sdk/internal";
 import { memoryStore } from "@wovyr/server/internal";
-import type { ConductedAttempt } from "./conductor.ts";
-import { checkEndOfCase } from "./end-of-case.ts";
-import { TestEnvironment, type TestLimits } from "./environment.ts";
-import { type Case, type Choice, caseText } from "./explore-case.ts";
-import { Stage } from "./explore-stage.ts";
-import type { Fake } from "./fake.ts";
-import type { SeededRandom } from "./seeded-random.ts";
+import { checkEndOfCase } from "../assertions/end-of-case.ts";
+import type { ConductedAttempt } from "../environment/conductor.ts";
+import { TestEnvironment, type TestLimits } from "../environment/environment.ts";
+import type { SeededRandom } from "../environment/seeded-random.ts";
+import type { Fake } from "../fakes/fake.ts";
+import { type Case, type Choice, caseText } from "./case.ts";
+import { Stage } from "./stage.ts";
 
 /** An event that is sent to the run at some time. */
 export type Delivery = { readonly event: string; readonly payload: unknown };

@@ -23,10 +23,10 @@ import {
   type StoreProvider,
   systemLoop,
 } from "@wovyr/server/internal";
+import { callOf, type Fakes } from "../fakes/fakes.ts";
+import { providerAround, type StoreCall } from "../faults/store-calls.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Conductor } from "./conductor.ts";
-import { callOf, type Fakes } from "./fakes.ts";
-import { providerAround, type StoreCall } from "./store-calls.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
 
 export type SessionOptions = {

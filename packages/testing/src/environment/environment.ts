@@ -22,12 +22,13 @@ import {
   turnView,
 } from "@wovyr/sdk/internal";
 import { defaultJournalLimits, type Engine, type EngineLimits, memoryStore, type Store, type StoreProvider } from "@wovyr/server/internal";
+import { EventFakes } from "../fakes/event-fakes.ts";
+import type { Fake } from "../fakes/fake.ts";
+import { Fakes } from "../fakes/fakes.ts";
+import { bareStore } from "../faults/store-calls.ts";
 import { Attempts, callingAttempt } from "./attempts.ts";
 import type { Conductor } from "./conductor.ts";
-import { EventFakes } from "./event-fakes.ts";
 import { ExecutionRecord } from "./execution-record.ts";
-import type { Fake } from "./fake.ts";
-import { Fakes } from "./fakes.ts";
 import { type LogLine, LogLines } from "./log-lines.ts";
 import { type Acknowledged, OperationsRelay } from "./operations-relay.ts";
 import { patientClient } from "./patient-client.ts";
@@ -35,7 +36,6 @@ import { ProcessTrouble } from "./process-trouble.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { Session } from "./session.ts";
 import { neverEnds, openWaits } from "./standstill.ts";
-import { bareStore } from "./store-calls.ts";
 import { TimeSkip } from "./time-skip.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 

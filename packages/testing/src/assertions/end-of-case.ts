@@ -10,8 +10,8 @@
 import type { AnyWorkflow } from "@wovyr/sdk";
 import { foldHistory, type HistoryFact, type InstanceState, type Turn } from "@wovyr/sdk/internal";
 import { type InboxMessage, type InstanceRow, retryTimer, type TimerRow } from "@wovyr/server/internal";
-import type { TestEnvironment } from "./environment.ts";
-import { continueHistory, replayHistory } from "./replay-bench.ts";
+import type { TestEnvironment } from "../environment/environment.ts";
+import { continueHistory, replayHistory } from "../replay/replay-bench.ts";
 
 export type EndOfCaseOptions = {
   /** Every attempt in history was executed: true where no attempt was stopped before it began and nothing crashed. Default false. */

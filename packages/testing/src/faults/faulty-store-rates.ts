@@ -7,7 +7,7 @@
  */
 import { WovyrError } from "@wovyr/sdk";
 import { checkOptions } from "@wovyr/sdk/internal";
-import { SeededRandom } from "./seeded-random.ts";
+import { SeededRandom } from "../environment/seeded-random.ts";
 import type { StoreMethod } from "./store-calls.ts";
 
 export type FaultRates = {
