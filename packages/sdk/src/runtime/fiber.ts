@@ -77,8 +77,8 @@ export class Fiber implements Operation {
       this.#waiting.cancel(reason);
       return;
     }
-    // Queued: what it was to be resumed with gives way to the cancellation.
-    this.#resume = this.#deliverCancel(reason);
+    // Queued: what it was to be resumed with gives way to the cancellation. One that is just beginning an effect is told when that has begun.
+    if (this.#resume !== undefined) this.#resume = this.#deliverCancel(reason);
   }
 
   abandon(): void {
@@ -88,7 +88,11 @@ export class Fiber implements Operation {
     this.#waiting?.abandon();
     this.#waiting = undefined;
     this.#cleanupTimer?.abandon();
-    for (const task of this.#tasks ?? []) task.operation.abandon();
+    for (const task of this.#tasks ?? []) {
+      task.operation.abandon();
+      // Others may have joined it.
+      if (!task.closed) task.settle(rejected(closing));
+    }
   }
 
   /** Runs the generator to its next yield. Called by the execution, one fiber at a time. */
@@ -138,6 +142,7 @@ export class Fiber implements Operation {
     });
     if (settledAtOnce) return;
     this.#waiting = operation;
+    if (this.#cancelled !== undefined && !this.#cancelDelivered) operation.cancel(this.#cancelled);
     if (this.#cancelDelivered && this.#cleanupTimer === undefined) this.#boundCleanup();
   }
 

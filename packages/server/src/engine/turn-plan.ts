@@ -166,7 +166,11 @@ export class TurnPlan {
     const activity = state.activities.get(effect);
     if (activity !== undefined) {
       if (activity.state === "Retrying") this.#endTimer(retryTimer(effect));
-      else if (this.#attempts?.delete(effect) !== true) this.#stop(effect);
+      else {
+        // A suspect that was to begin with this turn is known to the dispatcher already.
+        this.#attempts?.delete(effect);
+        this.#stop(effect);
+      }
     }
     if (state.timers.has(effect)) this.#endTimer(effect);
     const child = state.children.get(effect);

@@ -14,7 +14,6 @@ import { checkEndOfCase, createFaultyStore, createTestEnvironment, FaultPlan, ty
 import { endAttempt, forgetAttempts, isBlocked } from "./activities.ts";
 import { historyText, ModelledRun, type Parent } from "./history.ts";
 import { type Interruption, RefusingStore } from "./interruptions.ts";
-import { mended } from "./mended.ts";
 import { events, interpreted, type Program, programText } from "./program.ts";
 import { breakUp, type Choice, draw, firstChoice, type Step, stepText } from "./steps.ts";
 
@@ -41,7 +40,7 @@ export async function play(scenario: Scenario, interruptions: Interruptions = { 
     store: createFaultyStore(refusing.around(memoryStore()), plan),
   });
   const { runId } = await env.start(interpreted, { part: scenario.program, name: "0" }, { id: "root" });
-  const played = new Case(env, plan, refusing, runId, interruptions.losses ?? (mended.suspects ? 10 : 1));
+  const played = new Case(env, plan, refusing, runId, interruptions.losses ?? 10);
   try {
     return await played.play(scenario.choices, interruptions.each);
   } catch (error) {

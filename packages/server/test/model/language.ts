@@ -1,7 +1,7 @@
 /** The language, part by part: what each yields, and what comes of it. The same text as in `program.ts`, but for the model instead of the engine. */
 import { group, rules } from "./groups.ts";
 import { closing, type Effect, Fault, Fiber, type Flow, failed, type Model, nothing, type Operation, ok, Task } from "./model.ts";
-import { type EventName, logLine, type Program, Scope, shown } from "./program.ts";
+import { type EventName, logLine, type Program, shown } from "./program.ts";
 
 /** What each part of a program yields. */
 export class Language {
@@ -18,11 +18,11 @@ export class Language {
   }
 
   *#main(part: Program, name: string): Flow {
-    const value = yield* this.#run(part, name, new Scope());
+    const value = yield* this.#run(part, name, []);
     return { value: shown(value), log: this.#model.variables.log };
   }
 
-  *#run(part: Program, name: string, tasks: Scope<Task>): Flow {
+  *#run(part: Program, name: string, tasks: Task[]): Flow {
     const { log } = this.#model.variables;
     try {
       const value = yield* this.#body(part, name, tasks);
@@ -34,10 +34,9 @@ export class Language {
     }
   }
 
-  *#body(part: Program, name: string, tasks: Scope<Task>): Flow {
+  *#body(part: Program, name: string, tasks: Task[]): Flow {
     const single = this.#effect(part, name, tasks);
     if (single !== undefined) return yield single;
-    const seen = tasks.seenBy(name);
     switch (part.kind) {
       case "throw":
         throw new Fault("RangeError", name);
@@ -45,7 +44,7 @@ export class Language {
         this.#model.variables.count += 1;
         return [this.#model.variables.count, this.#model.now - this.#started];
       case "cancel": {
-        const task = seen[part.task % seen.length];
+        const task = tasks[part.task % tasks.length];
         return task === undefined ? "none" : yield (_fiber, _id, done) => task.cancel(done);
       }
       case "sequence": {
@@ -54,7 +53,7 @@ export class Language {
         return values;
       }
       case "spawn":
-        tasks.add(name, (yield this.#spawn(this.#branch(part.part, `${name}.s`, part.bare, tasks))) as Task);
+        tasks.push((yield this.#spawn(this.#branch(part.part, `${name}.s`, part.bare, tasks))) as Task);
         return name;
       case "finally":
         try {
@@ -73,14 +72,13 @@ export class Language {
     }
   }
 
-  #branch(part: Program, name: string, bare: boolean, tasks: Scope<Task>): Effect {
+  #branch(part: Program, name: string, bare: boolean, tasks: Task[]): Effect {
     const single = bare ? this.#effect(part, name, tasks) : undefined;
-    return single ?? ((_fiber, id, done) => new Fiber(this.#model, id(), this.#run(part, name, tasks.inner()), done));
+    return single ?? ((_fiber, id, done) => new Fiber(this.#model, id(), this.#run(part, name, tasks), done));
   }
 
-  #effect(part: Program, name: string, tasks: Scope<Task>): Effect | undefined {
+  #effect(part: Program, name: string, tasks: Task[]): Effect | undefined {
     const model = this.#model;
-    const seen = tasks.seenBy(name);
     switch (part.kind) {
       case "sleep":
         return (_fiber, id, done) => model.timer(id(), part.ms, done);
@@ -116,11 +114,11 @@ export class Language {
       case "timeout":
         return this.#timeout(this.#branch(part.part, `${name}.t`, part.bare, tasks), part.ms);
       case "join": {
-        const task = seen[part.task % seen.length];
+        const task = tasks[part.task % tasks.length];
         return task && ((_fiber, _id, done) => task.join(done));
       }
       case "select": {
-        const joins = seen.map(
+        const joins = tasks.map(
           (task): Effect =>
             (_fiber, _id, done) =>
               task.join(done),

@@ -5,7 +5,6 @@
  * 2. Nothing is taken from the engine but the facts that come in: effect ids, due times, values, errors and the order of things are made here.
  * 3. What is open is closed exactly once: it settles, is cancelled, or is abandoned with the fiber that waits for it.
  */
-import { mended } from "./mended.ts";
 import { type EventName, type Policy, type Program, retryDelay, type Variables } from "./program.ts";
 
 /** What reaches a run, values decoded. */
@@ -249,7 +248,7 @@ export class Fiber implements Operation {
     if (this.#result !== undefined) return;
     if (!this.#entered) this.#finish(failed(reason));
     else if (this.#waiting !== undefined) this.#waiting.cancel(reason);
-    else if (this.#next !== undefined || !mended.selfCancel) this.#next = this.#tell(reason);
+    else if (this.#next !== undefined) this.#next = this.#tell(reason);
   }
 
   abandon(): void {

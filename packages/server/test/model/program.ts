@@ -29,7 +29,6 @@ import {
 } from "@wovyr/sdk";
 import fc from "fast-check";
 import { work } from "./activities.ts";
-import { mended } from "./mended.ts";
 
 export type EventName = "red" | "blue";
 export type Policy = "terminate" | "cancel" | "abandon";
@@ -125,46 +124,18 @@ export const logLine = (name: string, value: unknown): string => `${name} ${JSON
 export const events = { red: event("red", Type.Number()), blue: event("blue", Type.Number()) };
 export const retryDelay = 40;
 
-export type Named<T> = { readonly name: string; readonly task: T };
-
-/** The tasks of one generator, and of those around it. */
-export class Scope<T> {
-  readonly #own: Named<T>[] = [];
-  readonly #around: Scope<T> | undefined;
-
-  constructor(around?: Scope<T>) {
-    this.#around = around;
-  }
-
-  /** For a branch. */
-  inner(): Scope<T> {
-    return mended.droppedTasks ? this : new Scope(this);
-  }
-
-  add(name: string, task: T): void {
-    this.#own.push({ name, task });
-  }
-
-  seenBy(name: string): T[] {
-    return this.#all.filter((each) => mended.selfCancel || !name.startsWith(`${each.name}.`)).map((each) => each.task);
-  }
-
-  get #all(): Named<T>[] {
-    return [...(this.#around === undefined ? [] : this.#around.#all), ...this.#own];
-  }
-}
-
 export const interpreted: Workflow<Input, Output> = workflow(
   "interpreted",
   { variables: (): Variables => ({ log: [], count: 0 }) },
   async function* ({ part, name }: Input, ctx): Flow<Output> {
-    const value = yield* run(part, name, { variables: ctx.variables, started: ctx.now(), now: ctx.now }, new Scope());
+    const value = yield* run(part, name, { variables: ctx.variables, started: ctx.now(), now: ctx.now }, []);
     return { value: shown(value), log: ctx.variables.log };
   },
 );
 
 type World = { readonly variables: Variables; readonly started: Date; readonly now: () => Date };
-type Tasks = Scope<Task<unknown>>;
+/** Those of the whole run, in the order in which they were spawned. */
+type Tasks = Task<unknown>[];
 
 async function* run(part: Program, name: string, world: World, tasks: Tasks): Flow<unknown> {
   try {
@@ -180,7 +151,6 @@ async function* run(part: Program, name: string, world: World, tasks: Tasks): Fl
 async function* body(part: Program, name: string, world: World, tasks: Tasks): Flow<unknown> {
   const single = effect(part, name, world, tasks);
   if (single !== undefined) return yield* single;
-  const seen = tasks.seenBy(name);
   switch (part.kind) {
     case "throw":
       throw new RangeError(name);
@@ -188,14 +158,14 @@ async function* body(part: Program, name: string, world: World, tasks: Tasks): F
       world.variables.count += 1;
       return [world.variables.count, world.now().getTime() - world.started.getTime()];
     case "cancel":
-      return seen.length > 0 ? yield* (seen[part.task % seen.length] as Task<unknown>).cancel() : "none";
+      return tasks.length > 0 ? yield* (tasks[part.task % tasks.length] as Task<unknown>).cancel() : "none";
     case "sequence": {
       const values: unknown[] = [];
       for (const [index, each] of part.parts.entries()) values.push(yield* run(each, `${name}.${index}`, world, tasks));
       return values;
     }
     case "spawn":
-      tasks.add(name, yield* spawn(branch(part.part, `${name}.s`, part.bare, world, tasks)));
+      tasks.push(yield* spawn(branch(part.part, `${name}.s`, part.bare, world, tasks)));
       return name;
     case "finally":
       try {
@@ -218,7 +188,6 @@ async function* body(part: Program, name: string, world: World, tasks: Tasks): F
 function effect(part: Program, name: string, world: World, tasks: Tasks): Effect<unknown> | undefined {
   const branches = (parts: readonly Program[], bare: boolean) =>
     parts.map((each, index) => branch(each, `${name}.${index}`, bare, world, tasks));
-  const seen = tasks.seenBy(name);
   switch (part.kind) {
     case "sleep":
       return sleep(part.ms);
@@ -246,9 +215,9 @@ function effect(part: Program, name: string, world: World, tasks: Tasks): Effect
     case "timeout":
       return timeout(branch(part.part, `${name}.t`, part.bare, world, tasks), part.ms);
     case "join":
-      return seen.length > 0 ? seen[part.task % seen.length] : undefined;
+      return tasks.length > 0 ? tasks[part.task % tasks.length] : undefined;
     case "select":
-      return seen.length > 0 ? select(seen) : undefined;
+      return tasks.length > 0 ? select(tasks) : undefined;
     default:
       return undefined;
   }
@@ -256,5 +225,5 @@ function effect(part: Program, name: string, world: World, tasks: Tasks): Effect
 
 function branch(part: Program, name: string, bare: boolean, world: World, tasks: Tasks): Effect<unknown> | (() => Flow<unknown>) {
   const single = bare ? effect(part, name, world, tasks) : undefined;
-  return single ?? (() => run(part, name, world, tasks.inner()));
+  return single ?? (() => run(part, name, world, tasks));
 }

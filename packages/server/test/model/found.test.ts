@@ -1,16 +1,13 @@
-/** Bugs of the engine that the model has found and that are not mended yet. Each is `true` in `mended.ts` when it is. */
+/** What the model has found in the engine, each in its smallest form. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { all, race, sleep, spawn, type Task, workflow } from "@wovyr/sdk";
 import { createTestEnvironment } from "@wovyr/testing";
 import { play } from "./case.ts";
 import type { Interruption } from "./interruptions.ts";
-import { mended } from "./mended.ts";
 import type { Program } from "./program.ts";
 
-test("a task that cancels itself gets its CancelledError, and may clean up", {
-  todo: !mended.selfCancel && "Fiber.cancel does not wake a fiber whose effect is being begun",
-}, async () => {
+test("a task that cancels itself gets its CancelledError, and may clean up", async () => {
   const log: string[] = [];
   const suicidal = workflow("suicidal", async function* () {
     const task: Task<unknown> = yield* spawn(async function* () {
@@ -30,9 +27,7 @@ test("a task that cancels itself gets its CancelledError, and may clean up", {
   assert.equal(env.now().getTime() - before, 1);
 });
 
-test("a branch that loses its race by what it does itself gets its CancelledError, and does not go on", {
-  todo: !mended.selfCancel && "Fiber.cancel does not wake a fiber whose effect is being begun",
-}, async () => {
+test("a branch that loses its race by what it does itself gets its CancelledError, and does not go on", async () => {
   let wentOn = false;
   const loser = workflow("loser", async function* () {
     const task = yield* spawn(sleep("1h"));
@@ -47,9 +42,7 @@ test("a branch that loses its race by what it does itself gets its CancelledErro
   assert.equal(wentOn, false);
 });
 
-test("a task that is dropped with its generator, whose clean-up took too long, ends for those who join it", {
-  todo: !mended.droppedTasks && "Fiber.abandon leaves joiners of its tasks waiting",
-}, async () => {
+test("a task that is dropped with its generator, whose clean-up took too long, ends for those who join it", async () => {
   const lingering = async function* () {
     try {
       yield* sleep("1h");
@@ -73,9 +66,7 @@ test("a task that is dropped with its generator, whose clean-up took too long, e
   await assert.rejects(env.execute(orphans), /cancelled|no longer needed/);
 });
 
-test("a suspect that is cancelled in the turn that begins its attempt makes way for the next", {
-  todo: !mended.suspects && "TurnPlan does not stop it, so that it stays the one suspect that may run",
-}, async () => {
+test("a suspect that is cancelled in the turn that begins its attempt makes way for the next", async () => {
   const activity: Program = { kind: "activity", attempts: 3 };
   const branch: Program = { kind: "sequence", parts: [activity] };
   const twoSleeps: Program = {
