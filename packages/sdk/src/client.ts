@@ -1,15 +1,30 @@
-export type {
-  BatchOutcome,
-  BatchStart,
-  Client,
-  Handle,
-  ListFilter,
-  ResultOptions,
-  SendOptions,
-  StartOptions,
-  StreamEvent,
+export {
+  type BatchOutcome,
+  type BatchStart,
+  type Client,
+  delivery,
+  type Handle,
+  type ListFilter,
+  type ResultOptions,
+  type SendOptions,
+  type StartOptions,
+  type StreamEvent,
+  type UpdateOptions,
 } from "./client/client.ts";
 export type { ClientOptions } from "./client/create-client.ts";
 export { createClient } from "./client/create-client.ts";
 export type { RetryOptions } from "./client/retry.ts";
-export type { AttributeValue, FailureView, HistoryEvent, InstanceDescription, InstanceSummary } from "./protocol/operations.ts";
+export type {
+  EdgeKind,
+  ExecutionGraph,
+  GraphAttempt,
+  GraphEdge,
+  GraphFailure,
+  GraphNode,
+  NodeKind,
+  NodeState,
+  RunGraph,
+} from "./graph/graph.ts";
+export { type GraphOptions, graphOf } from "./graph/graph-of.ts";
+export { type MermaidDirection, type MermaidOptions, toMermaid } from "./graph/mermaid.ts";
+export type { AttributeValue, FailureView, HistoryEvent, InstanceDescription, InstanceSummary, StartEvent } from "./protocol/operations.ts";

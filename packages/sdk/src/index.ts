@@ -10,7 +10,9 @@ export {
 export type { ActivityContext } from "./define/activity-context.ts";
 export { type EventDef, event } from "./define/event.ts";
 export type { Log } from "./define/log.ts";
+export { type Query, query } from "./define/query.ts";
 export type { InputOf, OutputOf, Schema } from "./define/schema.ts";
+export { type Update, update } from "./define/update.ts";
 export {
   type AnyWorkflow,
   type Workflow,
@@ -31,6 +33,7 @@ export { any } from "./effects/any.ts";
 export { type AwaitEventOptions, awaitEvent } from "./effects/await-event.ts";
 export type { CallOptions } from "./effects/call-options.ts";
 export { type ChildOptions, child } from "./effects/child.ts";
+export { type ConditionOptions, condition } from "./effects/condition.ts";
 export {
   type Branch,
   Effect,
@@ -44,9 +47,11 @@ export {
   map,
   type TolerantMapOptions,
 } from "./effects/map.ts";
+export { patched } from "./effects/patched.ts";
 export { race } from "./effects/race.ts";
 export { select } from "./effects/select.ts";
 export { settled } from "./effects/settled.ts";
+export { shield } from "./effects/shield.ts";
 export { sideEffect } from "./effects/side-effect.ts";
 export { sleep, sleepUntil } from "./effects/sleep.ts";
 export { spawn } from "./effects/spawn.ts";

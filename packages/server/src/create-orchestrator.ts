@@ -24,6 +24,7 @@ import { Registry } from "./engine/registry.ts";
 import { createHttpServer } from "./http/create-http-server.ts";
 import { httpApi } from "./http/http-api.ts";
 import { consoleLog } from "./platform/console-log.ts";
+import { type DeterminismGuard, determinismGuard } from "./platform/determinism-guard.ts";
 import { deadProcesses, processName } from "./platform/process-name.ts";
 import { systemClock, systemLoop, systemRandom } from "./platform/system.ts";
 import { startWatchdog, type Watchdog } from "./platform/watchdog.ts";
@@ -50,6 +51,11 @@ export type OrchestratorOptions = {
    * found by running the history once more. Default: unless NODE_ENV is "production".
    */
   readonly rememberLines?: boolean | undefined;
+  /**
+   * What happens when workflow code asks for the time of day, chance, a timer or the network: `"warn"` tells each line once, `"error"` throws at the call.
+   * Default: `"warn"`, and `"off"` when NODE_ENV is "production".
+   */
+  readonly determinismGuard?: DeterminismGuard | undefined;
   readonly limits?:
     | {
         /** Activities that run in this process at once; default 1,000. */
@@ -100,6 +106,7 @@ const orchestratorOptions = [
   "shutdownGrace",
   "turnTimeout",
   "rememberLines",
+  "determinismGuard",
   "limits",
 ];
 const defaultCaps = {
@@ -129,6 +136,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const provider = options.store ?? pgliteStore();
   const grace = milliseconds(options.shutdownGrace ?? "10s", "shutdownGrace");
   const turnTimeout = options.turnTimeout === false ? undefined : milliseconds(options.turnTimeout ?? "10s", "turnTimeout");
+  const guard = determinismGuard(options.determinismGuard ?? (process.env.NODE_ENV === "production" ? "off" : "warn"), log);
   let watchdog: Watchdog | undefined;
   const host = new EngineHost({
     provider,
@@ -140,6 +148,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     executor: inProcess,
     codec: options.codec,
     limits: limitsOf(options),
+    guard,
     group: options.group ?? "default",
     shards: shardsOfGroup,
     node: processName(hostname(), process.pid, nanoid(8)),
@@ -154,6 +163,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     await host.start();
   } catch (error) {
     await watchdog?.stop();
+    guard?.dispose();
     throw error;
   }
   const operations = (tenant: string) => host.operations(tenant);
@@ -163,6 +173,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     await http.close();
     await host.close(grace);
     await watchdog?.stop();
+    guard?.dispose();
   };
   return {
     client: clientOver(operations(defaultTenant)),

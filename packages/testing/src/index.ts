@@ -1,5 +1,7 @@
 /** The testing kit: the real engine over a virtual clock, and what makes it stumble. */
 
+// Every crash, many orders
+export { delivery } from "@wovyr/sdk/client";
 // What happened
 export { assertCalled, assertNotCalled, type CalledFake } from "./assertions/calls.ts";
 export { checkEndOfCase, type EndOfCaseOptions } from "./assertions/end-of-case.ts";
@@ -17,10 +19,7 @@ export { ExecutionRecord } from "./environment/execution-record.ts";
 export type { LogLine } from "./environment/log-lines.ts";
 export { SeededRandom } from "./environment/seeded-random.ts";
 export { VirtualClock } from "./environment/virtual-clock.ts";
-// Every crash, many orders
 export {
-  type Delivery,
-  delivery,
   type Exploration,
   ExplorationError,
   type ExploredRun,

@@ -52,7 +52,7 @@ export function clientOver(operations: Operations): Client {
   });
 }
 
-const startOptions = ["id", "idempotencyKey", "version", "startAt", "delay", "attributes", "memo", "correlationId", "onConflict"];
+const startOptions = ["id", "idempotencyKey", "version", "startAt", "delay", "attributes", "memo", "correlationId", "onConflict", "event"];
 
 function startRequest(workflow: { readonly name: string }, input: unknown, options: StartOptions | undefined): StartRequest {
   if (options === undefined) return { workflow: workflow.name, input };

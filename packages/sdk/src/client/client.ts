@@ -1,10 +1,13 @@
 /** What programs see of an orchestrator, in their own process or behind a URL. */
 import type { EventDef } from "../define/event.ts";
+import type { Query } from "../define/query.ts";
 import type { Args } from "../define/signature.ts";
+import type { Update } from "../define/update.ts";
 import type { AnyWorkflow, Workflow } from "../define/workflow.ts";
+import type { RunGraph } from "../graph/graph.ts";
 import type { Duration } from "../model/duration.ts";
 import type { CancelMode, Status } from "../model/history.ts";
-import type { AttributeValue, HistoryEvent, InstanceDescription, InstanceSummary } from "../protocol/operations.ts";
+import type { AttributeValue, HistoryEvent, InstanceDescription, InstanceSummary, StartEvent } from "../protocol/operations.ts";
 
 export type StartOptions = {
   /** Default: a random one. */
@@ -20,9 +23,22 @@ export type StartOptions = {
   readonly correlationId?: string | undefined;
   /** When an open instance has this id: refuse with INSTANCE_EXISTS (default), or return that one. */
   readonly onConflict?: "fail" | "return" | undefined;
+  /** Sent with the start, or to the open instance that has the id, which is returned then: made by `delivery`. */
+  readonly event?: StartEvent | undefined;
 };
 
+/** An event for `start`'s `event`. */
+export function delivery<P>(event: EventDef<unknown, P>, ...[payload, options]: Args<P, SendOptions>): StartEvent {
+  return {
+    name: event.name,
+    ...(payload !== undefined && { payload }),
+    ...(options?.idempotencyKey !== undefined && { idempotencyKey: options.idempotencyKey }),
+  };
+}
+
 export type SendOptions = { readonly idempotencyKey?: string | undefined };
+
+export type UpdateOptions = SendOptions & { readonly signal?: AbortSignal | undefined };
 
 export type ResultOptions = {
   readonly signal?: AbortSignal | undefined;
@@ -49,10 +65,18 @@ export interface Handle<out O> {
   result(options?: ResultOptions): Promise<O>;
   describe(): Promise<InstanceDescription>;
   history(): AsyncIterable<HistoryEvent>;
+  /** What the run did and what it is at, as nodes and edges; `toMermaid` makes a picture of it. */
+  graph(): Promise<RunGraph>;
   /** Events that are recorded, then live ones, until the run closes. */
   stream(options?: { readonly signal?: AbortSignal | undefined }): AsyncIterable<StreamEvent>;
   /** Delivers an event; it is kept until the workflow awaits it. */
   send<P>(event: EventDef<unknown, P>, ...args: Args<P, SendOptions>): Promise<void>;
+  /** Asks the workflow's live state; a closed run answers as well. */
+  query<A, R>(query: Query<A, R>, ...args: Args<A, { readonly signal?: AbortSignal | undefined }>): Promise<R>;
+  /** Changes the run; resolves with what its handler returns. Rejects with UPDATE_REJECTED, or UPDATE_FAILED, whose `cause` is the handler's error. */
+  update<A, R>(update: Update<A, R>, ...args: Args<A, UpdateOptions>): Promise<R>;
+  /** Ends the sleeps that the run is in. */
+  wake(): Promise<void>;
   cancel(options?: { readonly mode?: CancelMode | undefined; readonly reason?: string | undefined }): Promise<void>;
   terminate(options?: { readonly reason?: string | undefined }): Promise<void>;
 }

@@ -4,15 +4,16 @@
  * 1. It addresses an id. Only `result` is tied to the run that was started, so that an id that is used again later gives no foreign result.
  * 2. It holds no connection and no state: it may be kept, dropped and made again.
  */
+import { nanoid } from "nanoid";
 import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import { milliseconds } from "../model/duration.ts";
-import { TimeoutError, WorkflowError } from "../model/errors.ts";
+import { TimeoutError, WorkflowError, WovyrError } from "../model/errors.ts";
 import { errorOf } from "../model/failure.ts";
 import { checkName } from "../model/name.ts";
 import { failureOfView } from "../protocol/failure-view.ts";
 import type { ClosedResult, HistoryEvent, Operations, ResultResponse } from "../protocol/operations.ts";
 import { isClosed } from "../protocol/status.ts";
-import type { Handle, ResultOptions, StreamEvent } from "./client.ts";
+import type { Handle, ResultOptions, StreamEvent, UpdateOptions } from "./client.ts";
 
 /** What a handle knows of its workflow; a handle made from an id alone knows nothing. */
 export type KnownWorkflow = Pick<WorkflowDefinition, "name" | "errors">;
@@ -35,10 +36,25 @@ export function handleOn<O>(operations: Operations, id: string, runId: string, w
 
     history: () => historyOf(operations, id),
 
+    graph: () => operations.graph(id),
+
     stream: (options) => streamOf(operations, id, options?.signal),
 
     async send(event, ...[payload, options]) {
       await operations.sendEvent(id, event.name, payload, idempotency(options?.idempotencyKey));
+    },
+
+    async query(query, ...[input, options]) {
+      options?.signal?.throwIfAborted();
+      return (await operations.query(id, query.name, input)) as never;
+    },
+
+    async update(update, ...[input, options]) {
+      return updated(operations, id, update.name, input, options) as never;
+    },
+
+    async wake() {
+      await operations.wake(id);
     },
 
     async cancel({ mode, reason } = {}) {
@@ -49,6 +65,36 @@ export function handleOn<O>(operations: Operations, id: string, runId: string, w
       await operations.terminate(id, reason === undefined ? {} : { reason });
     },
   });
+}
+
+/** Asks with one key until the handler has ended. */
+async function updated(
+  operations: Operations,
+  id: string,
+  name: string,
+  input: unknown,
+  { idempotencyKey = nanoid(), signal }: UpdateOptions = {},
+): Promise<unknown> {
+  for (let run = {}; ; ) {
+    signal?.throwIfAborted();
+    const answer = await operations.update(id, name, input, {
+      ...run,
+      idempotencyKey,
+      wait: resultWait,
+      ...(signal !== undefined && { signal }),
+    });
+    if (answer.status === "Completed") return answer.output;
+    if (answer.status === "Failed") {
+      const cause = answer.failure && errorOf(failureOfView(answer.failure));
+      const unfinished = cause instanceof WovyrError && cause.code === "UPDATE_UNFINISHED";
+      throw new WovyrError(`update "${name}" of ${id} failed: ${cause?.message}`, {
+        code: unfinished ? "UPDATE_UNFINISHED" : "UPDATE_FAILED",
+        cause,
+      });
+    }
+    // It stays with the run that took it.
+    run = { runId: answer.runId };
+  }
 }
 
 function idempotency(idempotencyKey: string | undefined): { idempotencyKey?: string } {

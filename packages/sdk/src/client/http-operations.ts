@@ -5,6 +5,7 @@
  * 2. Every call that changes something carries an idempotency key, its own random one where the caller gave none, and the same one on every try.
  */
 import { nanoid } from "nanoid";
+import type { RunGraph } from "../graph/graph.ts";
 import { ApiError } from "../model/errors.ts";
 import { checkName } from "../model/name.ts";
 import { encodePayload } from "../model/payload.ts";
@@ -25,6 +26,8 @@ import type {
   StartRequest,
   StartResponse,
   StreamItem,
+  UpdateResponse,
+  WorkflowDetails,
   WorkflowInfo,
 } from "../protocol/operations.ts";
 import { errorOfProblem } from "../protocol/problem.ts";
@@ -73,7 +76,7 @@ export function httpOperations(transport: Transport): Operations {
     },
 
     async getWorkflow(name) {
-      return (await call(routes.getWorkflow, { name })).body as WorkflowInfo;
+      return (await call(routes.getWorkflow, { name })).body as WorkflowDetails;
     },
 
     async start({ workflow, wait = 0, idempotencyKey, ...request }) {
@@ -112,6 +115,10 @@ export function httpOperations(transport: Transport): Operations {
       return (await call(routes.getHistory, { id }, { query })).body as HistoryPage;
     },
 
+    async graph(id, query = {}) {
+      return (await call(routes.getGraph, { id }, { query })).body as RunGraph;
+    },
+
     stream(id, { runId, after, signal } = {}): AsyncIterable<StreamItem> {
       const path = targetOf(routes.streamInstance, { id }, runId === undefined ? {} : { runId });
       return streamItems(transport, path, after, signal);
@@ -119,6 +126,26 @@ export function httpOperations(transport: Transport): Operations {
 
     sendEvent: (id, event, payload, options) =>
       deliver(routes.sendEvent, { id, name: event }, payload === undefined ? {} : { payload }, options),
+
+    async query(id, name, input, { runId } = {}) {
+      const reply = await call(
+        routes.queryInstance,
+        { id, name },
+        { query: runId === undefined ? {} : { runId }, body: input === undefined ? {} : { input } },
+      );
+      return (reply.body as { output: unknown }).output;
+    },
+
+    async update(id, name, input, { runId, idempotencyKey, wait, signal } = {}) {
+      const query = { ...(runId !== undefined && { runId }), ...(wait !== undefined && { wait }) };
+      const body = input === undefined ? {} : { input };
+      return (await call(routes.updateInstance, { id, name }, { query, body, idempotencyKey, wait, signal })).body as UpdateResponse;
+    },
+
+    async wake(id, { runId, idempotencyKey } = {}) {
+      const reply = await call(routes.wakeInstance, { id }, { query: runId === undefined ? {} : { runId }, idempotencyKey });
+      return { woken: (reply.body as { woken: number }).woken };
+    },
 
     cancel: (id, { mode, reason, ...options } = {}) =>
       deliver(routes.cancelInstance, { id }, { ...(mode !== undefined && { mode }), ...(reason !== undefined && { reason }) }, options),

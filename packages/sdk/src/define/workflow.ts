@@ -2,6 +2,7 @@ import type { Flow } from "../effects/effect.ts";
 import { type ErrorClass, WovyrError } from "../model/errors.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
+import { rememberDefinition } from "../runtime/definition-line.ts";
 import type { EventDef } from "./event.ts";
 import { checkErrorClasses, functionKind } from "./function-kind.ts";
 import { checkSchema, type MaybeSchema, type OutputOf, type Schema } from "./schema.ts";
@@ -146,6 +147,9 @@ const instead: Readonly<Record<string, string>> = {
 function checkedRun(run: unknown, name: string): AnyRun {
   const kind = functionKind(run) ?? "none";
   // A plain function may return the generator of another, or be what an older compile target made of an async generator.
-  if (kind === "async function*" || kind === "function") return run as AnyRun;
+  if (kind === "async function*" || kind === "function") {
+    rememberDefinition(run as AnyRun);
+    return run as AnyRun;
+  }
   throw new WovyrError(`workflow ${name} ${instead[kind]}; write \`async function* (input, ctx) { … }\``, { code: "INVALID_DEFINITION" });
 }

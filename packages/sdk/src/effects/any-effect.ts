@@ -2,8 +2,11 @@ import type { ActivityEffect } from "./activity.ts";
 import type { EventEffect } from "./await-event.ts";
 import type { ChildEffect } from "./child.ts";
 import type { CombinatorEffect } from "./combinator.ts";
+import type { ConditionEffect } from "./condition.ts";
 import type { MapEffect } from "./map.ts";
+import type { PatchedEffect } from "./patched.ts";
 import type { SelectEffect } from "./select.ts";
+import type { ShieldEffect } from "./shield.ts";
 import type { SideEffect } from "./side-effect.ts";
 import type { SleepEffect } from "./sleep.ts";
 import type { SpawnEffect } from "./spawn.ts";
@@ -20,6 +23,9 @@ export type AnyEffect =
   | SelectEffect<unknown>
   | MapEffect<unknown>
   | TimeoutEffect<unknown>
+  | ShieldEffect<unknown>
+  | ConditionEffect
+  | PatchedEffect
   | SpawnEffect<unknown>
   | SideEffect<unknown>
   | Task<unknown>

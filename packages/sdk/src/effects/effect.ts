@@ -6,10 +6,21 @@
  * 3. Its async iterator yields the effect itself once and returns what it is resumed with: that is how `yield*` gets its type.
  */
 
+import { AuthoringError } from "../model/errors.ts";
+import { described, effectHint, effectText } from "../model/unrun-effect.ts";
+import { lineOf } from "../runtime/call-site.ts";
+
 declare const result: unique symbol;
 
-/** Where an effect was created; read only when a message needs it. */
-export type CallSite = { stack?: string };
+/** Where an effect was created, and what became of it. An effect that is derived from another (`.with`) shares it. */
+export type CallSite = {
+  /** Read only when a message needs it. */
+  stack?: string;
+  /** It was yielded, or is part of one that was. */
+  used?: boolean;
+  /** It was awaited, or returned by an async function. */
+  awaited?: boolean;
+};
 
 export abstract class Effect<out T> {
   declare readonly [result]: T;
@@ -19,6 +30,22 @@ export abstract class Effect<out T> {
 
   constructor(site: CallSite = captureSite(new.target)) {
     this.site = site;
+    made?.push(this);
+  }
+
+  /** How messages call it: what it is, where it was made, and what to write instead. */
+  [described](): { readonly what: string; readonly at: string | undefined; readonly write: string } {
+    return { what: effectText(this), at: lineOf(this.site), write: effectHint(this) };
+  }
+
+  /** Compared, calculated with or put into a text: never what was meant, in a workflow. */
+  [Symbol.toPrimitive](): string {
+    const { what, at, write } = this[described]();
+    if (made === undefined) return `[${what}]`;
+    throw new AuthoringError(
+      `${what}${at === undefined ? "" : `, made at ${at},`} was used as a value, but nothing of it has run. Write \`${write}\` to get its result.`,
+      "EFFECT_NOT_YIELDED",
+    );
   }
 
   // Symbol.asyncIterator and not Symbol.iterator: `const [a] = all(…)` or `for (… of effect)` must not compile without their `yield*`.
@@ -27,11 +54,31 @@ export abstract class Effect<out T> {
   }
 }
 
+// What awaits an effect reads `then`: it finds none, and is remembered. Not in the type: an effect is no thenable.
+Object.defineProperty(Effect.prototype, "then", {
+  configurable: true,
+  get(this: Effect<unknown>): undefined {
+    if (made !== undefined && this.site !== unknownSite) this.site.awaited = true;
+    return undefined;
+  },
+});
+
 /** The caller's frame is the user's line. */
 const siteDepth = 1;
 
 const unknownSite: CallSite = Object.freeze({});
 let remembering = true;
+let made: Effect<unknown>[] | undefined;
+
+/** From now on every effect that is made is added to this list, until it is called without one: while a fiber steps. */
+export function collectEffects(into: Effect<unknown>[] | undefined): void {
+  made = into;
+}
+
+/** The effect was yielded, or is part of one that was. */
+export function markUsed(effect: Effect<unknown>): void {
+  if (effect.site !== unknownSite) effect.site.used = true;
+}
 
 /** Whether effects remember the lines that made them; that is most of the cost of making one, about 2 µs. For the whole process. */
 export function rememberSites(on: boolean): void {
@@ -42,7 +89,8 @@ export const sitesAreRemembered = (): boolean => remembering;
 
 /** Captures the stack from the caller of `above` on. */
 export function captureSite(above: ((...args: never[]) => unknown) | (abstract new (...args: never[]) => unknown)): CallSite {
-  if (!remembering) return unknownSite;
+  // Its own object even then: it is what tells the effects of a fiber apart.
+  if (!remembering) return made === undefined ? unknownSite : { used: false };
   const site: CallSite = {};
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = siteDepth;

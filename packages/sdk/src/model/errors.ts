@@ -16,6 +16,8 @@ export const errorCodes = {
   FOREIGN_YIELD: { status: 500, retryable: false },
   FOREIGN_TASK: { status: 500, retryable: false },
   FOREIGN_AWAIT: { status: 500, retryable: false },
+  EFFECT_NOT_YIELDED: { status: 500, retryable: false },
+  NONDETERMINISTIC_CALL: { status: 500, retryable: false },
   TOO_MANY_BRANCHES: { status: 500, retryable: false },
   TURN_TOO_LARGE: { status: 500, retryable: false },
   HISTORY_DIVERGED: { status: 500, retryable: false },
@@ -43,6 +45,12 @@ export const errorCodes = {
   INSTANCE_NOT_FOUND: { status: 404, retryable: false },
   INSTANCE_CLOSED: { status: 409, retryable: false },
   INSTANCE_EXISTS: { status: 409, retryable: false },
+  INSTANCE_PARKED: { status: 409, retryable: false },
+  HANDLER_NOT_FOUND: { status: 404, retryable: false },
+  QUERY_FAILED: { status: 422, retryable: false },
+  UPDATE_REJECTED: { status: 422, retryable: false },
+  UPDATE_FAILED: { status: 422, retryable: false },
+  UPDATE_UNFINISHED: { status: 409, retryable: false },
   BODY_TOO_LARGE: { status: 413, retryable: false },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, retryable: false },
   SCHEMA_VIOLATION: { status: 422, retryable: false },
@@ -153,6 +161,8 @@ export class DeterminismError extends WovyrError {
   readonly got: string | undefined;
   /** `file:line:column` of the yield. */
   readonly site: string | undefined;
+  /** `file:line` of what history recorded instead, where it was recorded with its line. */
+  readonly recordedAt: string | undefined;
   constructor(
     message: string,
     details: {
@@ -161,6 +171,7 @@ export class DeterminismError extends WovyrError {
       expected?: string | undefined;
       got?: string | undefined;
       site?: string | undefined;
+      recordedAt?: string | undefined;
     } = {},
   ) {
     super(message, { code: details.code ?? "HISTORY_DIVERGED" });
@@ -168,6 +179,7 @@ export class DeterminismError extends WovyrError {
     this.expected = details.expected;
     this.got = details.got;
     this.site = details.site;
+    this.recordedAt = details.recordedAt;
   }
 }
 

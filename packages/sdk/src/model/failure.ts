@@ -106,6 +106,7 @@ function tryDecode(payload: Payload): unknown {
 const hopeless: ReadonlySet<unknown> = new Set<ErrorCode>([
   "NON_RETRYABLE",
   "PAYLOAD_UNSERIALIZABLE",
+  "EFFECT_NOT_YIELDED",
   "PAYLOAD_TOO_LARGE",
   "PAYLOAD_MALFORMED",
   "INVALID_DEFINITION",

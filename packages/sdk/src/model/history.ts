@@ -70,6 +70,8 @@ export type Incoming =
       readonly type: "TimerFired";
       readonly effect: EffectId;
       readonly due: number;
+      /** Set when somebody woke it before it was due. */
+      readonly early?: true;
     }
   | {
       readonly type: "EventReceived";
@@ -94,6 +96,12 @@ export type Incoming =
       readonly failure: Failure;
     }
   | {
+      readonly type: "UpdateRequested";
+      readonly message: string;
+      readonly name: string;
+      readonly input: Payload;
+    }
+  | {
       readonly type: "CancelRequested";
       readonly message: string;
       readonly mode: CancelMode;
@@ -107,11 +115,15 @@ export type Incoming =
   | { readonly type: "Parked"; readonly failure: Failure }
   | { readonly type: "Resumed" };
 
+/** `order.ts:12`: where the code asked for it, while lines are remembered. Told when code and history part, and never compared. */
+export type CodeLine = string;
+
 /** What the workflow's code asked for. Compared with history, one by one, on every replay. */
 export type Command =
   | {
       readonly type: "ActivityScheduled";
       readonly effect: EffectId;
+      readonly line?: CodeLine;
       readonly name: string;
       readonly input: Payload;
       readonly digest: string;
@@ -120,12 +132,14 @@ export type Command =
   | {
       readonly type: "TimerStarted";
       readonly effect: EffectId;
+      readonly line?: CodeLine;
       readonly purpose: TimerPurpose;
       readonly due: number;
     }
   | {
       readonly type: "EventAwaited";
       readonly effect: EffectId;
+      readonly line?: CodeLine;
       readonly name: string;
     }
   | {
@@ -136,6 +150,7 @@ export type Command =
   | {
       readonly type: "ChildStarted";
       readonly effect: EffectId;
+      readonly line?: CodeLine;
       readonly workflow: string;
       readonly version: string;
       readonly id: string;
@@ -147,10 +162,16 @@ export type Command =
   | {
       readonly type: "SideEffectRecorded";
       readonly effect: EffectId;
+      readonly line?: CodeLine;
       /** Absent when the function threw, or returned what cannot be stored; then `failure` says so. */
       readonly value?: Payload;
       readonly failure?: Failure;
     }
+  | { readonly type: "ConditionAwaited"; readonly effect: EffectId; readonly line?: CodeLine }
+  | { readonly type: "ConditionMet"; readonly effect: EffectId }
+  | { readonly type: "Patched"; readonly patch: string }
+  | { readonly type: "UpdateCompleted"; readonly message: string; readonly output: Payload }
+  | { readonly type: "UpdateFailed"; readonly message: string; readonly failure: Failure }
   | { readonly type: "EffectCancelled"; readonly effect: EffectId }
   | { readonly type: "VariablesChanged"; readonly variables: Payload }
   | { readonly type: "AttributesChanged"; readonly attributes: Payload }

@@ -73,6 +73,7 @@ export type OpenChild = {
   readonly run: string;
   readonly onParentClose: ParentClosePolicy;
 };
+export type OpenUpdate = { readonly name: string; readonly at: number };
 export type UnreadEvent = { readonly name: string; readonly at: number };
 
 export type Outcome =
@@ -85,6 +86,7 @@ export type Outcome =
 export type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
 
 const none: ReadonlyMap<never, never> = new Map<never, never>();
+const noEffects: ReadonlySet<never> = new Set<never>();
 
 export class InstanceState {
   status: Status = "Created";
@@ -98,6 +100,8 @@ export class InstanceState {
   #timers: Map<EffectId, OpenTimer> | undefined;
   #waits: Map<EffectId, OpenWait> | undefined;
   #children: Map<EffectId, OpenChild> | undefined;
+  #conditions: Set<EffectId> | undefined;
+  #updates: Map<string, OpenUpdate> | undefined;
   #unread: Map<string, UnreadEvent> | undefined;
   #messages: Map<string, string> | undefined;
   variables: Payload | undefined;
@@ -119,6 +123,16 @@ export class InstanceState {
 
   get children(): ReadonlyMap<EffectId, OpenChild> {
     return this.#children ?? none;
+  }
+
+  /** Effects that wait for a condition. */
+  get conditions(): ReadonlySet<EffectId> {
+    return this.#conditions ?? noEffects;
+  }
+
+  /** Updates that are being handled, by message. */
+  get updates(): ReadonlyMap<string, OpenUpdate> {
+    return this.#updates ?? none;
   }
 
   /** Events that nothing has taken yet, by message. */
@@ -259,6 +273,26 @@ export class InstanceState {
         this.#timers?.delete(fact.effect);
         this.#waits?.delete(fact.effect);
         this.#children?.delete(fact.effect);
+        this.#conditions?.delete(fact.effect);
+        return;
+      case "ConditionAwaited":
+        this.#conditions ??= new Set();
+        this.#conditions.add(fact.effect);
+        return;
+      case "ConditionMet":
+        this.#resume();
+        this.#conditions?.delete(fact.effect);
+        return;
+      case "UpdateRequested":
+        this.#resume();
+        this.#messages ??= new Map();
+        this.#messages.set(fact.message, messageDigest(fact));
+        this.#updates ??= new Map();
+        this.#updates.set(fact.message, { name: fact.name, at: this.at });
+        return;
+      case "UpdateCompleted":
+      case "UpdateFailed":
+        this.#updates?.delete(fact.message);
         return;
       case "CancelRequested":
       case "TerminateRequested":
@@ -274,6 +308,7 @@ export class InstanceState {
         this.#move(this.start === undefined ? "Created" : "Running");
         return;
       case "SideEffectRecorded":
+      case "Patched":
         return;
       case "VariablesChanged":
         this.variables = fact.variables;
@@ -350,13 +385,15 @@ const closedStatus = {
   InstanceTerminated: "Terminated",
 } as const;
 
-type Message = Extract<Incoming, { type: "EventReceived" | "CancelRequested" | "TerminateRequested" }>;
+type Message = Extract<Incoming, { type: "EventReceived" | "UpdateRequested" | "CancelRequested" | "TerminateRequested" }>;
 
 /** What a message says, without its identity: two messages of one id must agree in it. */
 export function messageDigest(fact: Message): string {
   switch (fact.type) {
     case "EventReceived":
       return digest(["event", fact.name, fact.payload]);
+    case "UpdateRequested":
+      return digest(["update", fact.name, fact.input]);
     case "CancelRequested":
       return digest(["cancel", fact.mode, fact.reason]);
     case "TerminateRequested":

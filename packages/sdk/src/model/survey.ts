@@ -7,7 +7,8 @@
  * 3. Errors inside of values are taken apart here, once; what in their fields cannot be stored is replaced by a note.
  */
 import { type ErrorRecord, takeApart } from "./error-record.ts";
-import { PayloadError } from "./errors.ts";
+import { type ErrorCode, PayloadError } from "./errors.ts";
+import { describedEffect } from "./unrun-effect.ts";
 import { kindOf, tagOf } from "./value-kind.ts";
 
 export const maxDepth = 1_000;
@@ -218,8 +219,15 @@ export class Survey {
     const has = (key: string) => this.#guarded(() => typeof (value as Readonly<Record<string, unknown>>)[key] === "function");
     const tag = this.#guarded(() => tagOf(value));
     if (tag === "[object AsyncGenerator]" || tag === "[object Generator]") return this.#refuse("is a generator", "forgot `yield*`?");
-    if (this.#guarded(() => Symbol.asyncIterator in value && typeof (value as { kind?: unknown }).kind === "string")) {
-      return this.#refuse("is an effect that was not run", "forgot `yield*`?");
+    const effect = this.#guarded(() => describedEffect(value));
+    if (effect !== undefined) {
+      const at = effect.at === undefined ? "" : `, made at ${effect.at}`;
+      return this.#refuse(
+        `is an effect that was not run: ${effect.what}${at}`,
+        `write \`${effect.write}\` and pass its result`,
+        undefined,
+        "EFFECT_NOT_YIELDED",
+      );
     }
     if (has("then")) return this.#refuse("is a promise", "wait for it in an activity and pass its value");
     if (has("pipe") || has("getReader")) return this.#refuse("is a stream", "read it, or pass a reference to what it reads");
@@ -245,11 +253,11 @@ export class Survey {
     return this.#refuse(`cannot be read (${messageOf(cause)})`, "pass plain data without getters that throw", cause);
   }
 
-  #refuse(why: string, advice: string, cause?: unknown): never {
+  #refuse(why: string, advice: string, cause?: unknown, code: ErrorCode = "PAYLOAD_UNSERIALIZABLE"): never {
     this.#refusal = `${pathText(this.#path.slice(this.#errorStart))} ${why}`;
     const path = pathText(this.#path);
     throw new PayloadError(`${this.#what} cannot be stored: ${path} ${why}; ${advice}`, {
-      code: "PAYLOAD_UNSERIALIZABLE",
+      code,
       path,
       ...(cause !== undefined && { cause }),
     });

@@ -20,6 +20,8 @@ const payloadOf: Readonly<Partial<Record<HistoryFact["type"], string>>> = {
   EventReceived: "payload",
   ChildStarted: "input",
   ChildCompleted: "output",
+  UpdateRequested: "input",
+  UpdateCompleted: "output",
   InstanceCompleted: "output",
 };
 

@@ -4,6 +4,7 @@
  *
  * Values (inputs, payloads, outputs) are plain JavaScript values here. Every method rejects with a `WovyrError` whose `code` is in the catalogue.
  */
+import type { ExecutionGraph, RunGraph } from "../graph/graph.ts";
 import type { CancelMode, ClosedStatus, Status } from "../model/history.ts";
 
 /** An error as the API shows it: a `Failure` with its fields decoded. */
@@ -29,6 +30,11 @@ export type WorkflowInfo = {
   readonly output: object | null;
 };
 
+export type WorkflowDetails = WorkflowInfo & {
+  /** What the source of each version says that it does, by version. */
+  readonly graph: Readonly<Record<string, ExecutionGraph>>;
+};
+
 export type StartRequest = {
   readonly workflow: string;
   readonly input: unknown;
@@ -44,6 +50,8 @@ export type StartRequest = {
   /** What to do when an open instance has this id: refuse (default), or return that one when it is of the same workflow. */
   readonly onConflict?: "fail" | "return";
   readonly idempotencyKey?: string;
+  /** Sent to the run with its start; when an open instance has the id, it is sent to that one, which is returned. */
+  readonly event?: StartEvent;
   /** Milliseconds to wait for the result; 0 or absent: do not wait. */
   readonly wait?: number;
   /** Ends the wait, and not the run. */
@@ -172,6 +180,21 @@ export type HistoryPage = {
 };
 
 export type Delivered = { readonly replayed: boolean };
+export type Woken = { readonly woken: number };
+
+/** An event that goes with a start: to the run that is started, or to the open one that has its id. */
+export type StartEvent = { readonly name: string; readonly payload?: unknown; readonly idempotencyKey?: string };
+
+/** How an update stands: handled, or still at work when the caller's time was over. */
+export type UpdateResponse = {
+  readonly id: string;
+  readonly runId: string;
+  /** The idempotency key of the update, or one that was made for it: asking again with it waits on. */
+  readonly updateId: string;
+  readonly status: "Completed" | "Failed" | "Open";
+  readonly output?: unknown;
+  readonly failure?: FailureView;
+};
 
 export type StreamItem = {
   readonly runId: string;
@@ -180,7 +203,7 @@ export type StreamItem = {
 
 export interface Operations {
   listWorkflows(): Promise<readonly WorkflowInfo[]>;
-  getWorkflow(name: string): Promise<WorkflowInfo>;
+  getWorkflow(name: string): Promise<WorkflowDetails>;
 
   start(request: StartRequest): Promise<StartResponse>;
   /** Up to 1,000 starts of one workflow; each succeeds or fails by itself. */
@@ -198,6 +221,8 @@ export interface Operations {
     },
   ): Promise<ResultResponse>;
   history(id: string, request?: HistoryRequest): Promise<HistoryPage>;
+  /** What the run did and what it is at, as nodes and edges. */
+  graph(id: string, options?: { readonly runId?: string }): Promise<RunGraph>;
   /** History events after `after`, first those that are recorded, then live ones, until the run closes. */
   stream(
     id: string,
@@ -214,6 +239,17 @@ export interface Operations {
     payload: unknown,
     options?: { readonly runId?: string; readonly idempotencyKey?: string },
   ): Promise<Delivered>;
+  /** Asks a run, closed or open; its handler reads the workflow's state. */
+  query(id: string, query: string, input: unknown, options?: { readonly runId?: string }): Promise<unknown>;
+  /** Changes a run and waits for what its handler says, at most `wait` milliseconds. */
+  update(
+    id: string,
+    update: string,
+    input: unknown,
+    options?: { readonly runId?: string; readonly idempotencyKey?: string; readonly wait?: number; readonly signal?: AbortSignal },
+  ): Promise<UpdateResponse>;
+  /** Ends the sleeps that a run is in. */
+  wake(id: string, options?: { readonly runId?: string; readonly idempotencyKey?: string }): Promise<Woken>;
   cancel(
     id: string,
     options?: {

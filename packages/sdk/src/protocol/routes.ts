@@ -7,6 +7,7 @@
  */
 import type { TObject, TSchema } from "@sinclair/typebox";
 import type { ErrorCode } from "../model/errors.ts";
+import { formatParameter, mermaidType } from "./graph-format.ts";
 import { choice } from "./kinds.ts";
 import {
   attributesParameter,
@@ -26,16 +27,21 @@ import {
   DescriptionSchema,
   EventBody,
   HistoryAnswer,
+  InputBody,
   InstanceList,
   InstanceRef,
   Liveness,
+  QueryAnswer,
   Readiness,
   ResultSchema,
+  RunGraphSchema,
   StartAnswer,
   StartBody,
   TerminateBody,
+  UpdateAnswer,
+  WakeAnswer,
+  WorkflowDetailsSchema,
   WorkflowList,
-  WorkflowSchema,
 } from "./schemas.ts";
 import { statuses } from "./status.ts";
 
@@ -44,6 +50,8 @@ export type RouteAnswer = {
   /** Absent where the answer has no body, or one of another type than JSON. */
   readonly schema?: TSchema;
   readonly type?: string;
+  /** A type of text that it is offered in beside JSON. */
+  readonly text?: string;
   readonly headers?: readonly ("Location" | "Idempotency-Replayed")[];
 };
 
@@ -89,6 +97,10 @@ const wait = durationParameter(
   "How long to wait for the result; at most 60 s, and a longer wait counts as that. Default: not at all.",
   longestWait,
 );
+const updateWait = durationParameter(
+  "How long to wait for the handler; at most 60 s, and a longer wait counts as that. Default: 30 s.",
+  longestWait,
+);
 const runId = nameParameter("A certain run of this id. Default: the newest.");
 const workflowOf = nameParameter("Only instances of this workflow.");
 
@@ -113,7 +125,7 @@ export const routes = {
     path: "/v1/workflows/{name}",
     summary: "One registered workflow",
     answers: {
-      200: { description: "Its versions and schemas.", schema: WorkflowSchema },
+      200: { description: "Its versions, schemas and graphs.", schema: WorkflowDetailsSchema },
     },
     errors: ["WORKFLOW_NOT_FOUND"],
   },
@@ -207,6 +219,20 @@ export const routes = {
     answers: { 200: { description: "A page.", schema: HistoryAnswer } },
     errors: ["INSTANCE_NOT_FOUND"],
   },
+  getGraph: {
+    method: "GET",
+    path: "/v1/instances/{id}/graph",
+    summary: "A run as nodes and edges: what it did, and what it is at",
+    query: { runId, format: formatParameter },
+    answers: {
+      200: {
+        description: "Its graph; as text of Mermaid where `format` or `Accept` asks for it.",
+        schema: RunGraphSchema,
+        text: mermaidType,
+      },
+    },
+    errors: ["INSTANCE_NOT_FOUND"],
+  },
   streamInstance: {
     method: "GET",
     path: "/v1/instances/{id}/stream",
@@ -239,6 +265,37 @@ export const routes = {
       },
     },
     errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED", "INVALID_INPUT"],
+  },
+  queryInstance: {
+    method: "POST",
+    path: "/v1/instances/{id}/queries/{name}",
+    summary: "Ask the workflow's live state; a closed run answers as well",
+    query: { runId },
+    body: { schema: InputBody, required: false },
+    answers: { 200: { description: "What its handler says.", schema: QueryAnswer } },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_PARKED", "HANDLER_NOT_FOUND", "QUERY_FAILED", "INVALID_INPUT", "NOT_OWNER"],
+  },
+  updateInstance: {
+    method: "POST",
+    path: "/v1/instances/{id}/updates/{name}",
+    summary: "Change an instance and wait for what its handler says",
+    query: { runId, wait: updateWait },
+    body: { schema: InputBody, required: false },
+    changes: true,
+    answers: {
+      200: { description: "Handled. A handler that failed is a successful call.", schema: UpdateAnswer },
+      202: { description: "Taken and still at work; the same request with the same Idempotency-Key waits on.", schema: UpdateAnswer },
+    },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED", "HANDLER_NOT_FOUND", "UPDATE_REJECTED", "INVALID_INPUT", "INVALID_DURATION"],
+  },
+  wakeInstance: {
+    method: "POST",
+    path: "/v1/instances/{id}/wake",
+    summary: "End the sleeps that an instance is in",
+    query: { runId },
+    changes: true,
+    answers: { 202: { description: "Done.", schema: WakeAnswer } },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED"],
   },
   cancelInstance: {
     method: "POST",

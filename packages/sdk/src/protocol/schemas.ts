@@ -5,6 +5,7 @@
  * 2. A schema with an `$id` is a component of the OpenAPI document under that name.
  */
 import { type Static, Type } from "@sinclair/typebox";
+import { edgeKinds, nodeKinds } from "../graph/graph.ts";
 import { errorCodes } from "../model/errors.ts";
 import { anyValue, choice, durationSchema, nameSchema, timestamp } from "./kinds.ts";
 import { statuses } from "./status.ts";
@@ -29,6 +30,12 @@ const startProperties = {
   memo: Type.Optional(Type.Record(Type.String(), anyValue)),
   correlationId: Type.Optional(nameSchema),
   onConflict: Type.Optional(choice(["fail", "return"])),
+  event: Type.Optional(
+    Type.Object(
+      { name: nameSchema, payload: Type.Optional(anyValue), idempotencyKey: Type.Optional(Type.String({ pattern: "^[!-~]{1,255}$" })) },
+      { ...strict, $id: "StartEvent" },
+    ),
+  ),
 };
 
 export const StartBody = Type.Object(startProperties, {
@@ -57,6 +64,8 @@ export const BatchBody = Type.Object(
 export type BatchBody = Static<typeof BatchBody>;
 
 export const EventBody = Type.Object({ payload: Type.Optional(anyValue) }, { ...strict, $id: "Event" });
+
+export const InputBody = Type.Object({ input: Type.Optional(anyValue) }, { ...strict, $id: "Input" });
 
 const reason = Type.Optional(Type.String({ maxLength: 1_000 }));
 
@@ -99,6 +108,58 @@ export const WorkflowSchema = Type.Object(
     output: jsonSchema,
   },
   { $id: "Workflow" },
+);
+
+const GraphAttempt = Type.Object(
+  {
+    number: Type.Integer({ minimum: 1 }),
+    startedAt: timestamp,
+    endedAt: Type.Optional(timestamp),
+    failure: Type.Optional(Type.Object({ name: Type.String(), message: Type.String(), code: Type.Optional(Type.String()) })),
+    lost: Type.Optional(choice(["crash", "shutdown"])),
+    nextAt: Type.Optional(timestamp),
+  },
+  { $id: "GraphAttempt" },
+);
+
+const GraphNode = Type.Object(
+  {
+    id: Type.String(),
+    kind: Type.String({ description: `One of ${nodeKinds.join(", ")}; later versions may have more.` }),
+    name: Type.String(),
+    state: Type.Optional(Type.String()),
+    startedAt: Type.Optional(timestamp),
+    endedAt: Type.Optional(timestamp),
+    dueAt: Type.Optional(timestamp),
+    attempts: Type.Optional(Type.Array(GraphAttempt)),
+    failure: GraphAttempt.properties.failure,
+    childRun: Type.Optional(Type.Object({ workflow: Type.String(), id: Type.String(), runId: Type.String() })),
+  },
+  { $id: "GraphNode" },
+);
+
+const GraphEdge = Type.Object(
+  {
+    from: Type.String(),
+    to: Type.String(),
+    kind: Type.String({ description: `One of ${edgeKinds.join(", ")}; later versions may have more.` }),
+    label: Type.Optional(Type.String()),
+  },
+  { $id: "GraphEdge" },
+);
+
+const graph = { workflow: Type.String(), version: Type.String(), nodes: Type.Array(GraphNode), edges: Type.Array(GraphEdge) };
+
+export const GraphSchema = Type.Object(graph, { $id: "Graph" });
+
+export const RunGraphSchema = Type.Object({ id: nameSchema, runId: Type.String(), status, ...graph }, { $id: "RunGraph" });
+
+export const WorkflowDetailsSchema = Type.Object(
+  {
+    ...WorkflowSchema.properties,
+    graph: Type.Record(Type.String(), GraphSchema, { description: "What the source of each version says that it does, by version." }),
+  },
+  { $id: "WorkflowDetails" },
 );
 
 export const WorkflowList = Type.Object({ items: Type.Array(WorkflowSchema) }, { $id: "WorkflowList" });
@@ -267,6 +328,25 @@ export const HistoryAnswer = Type.Object(
     ),
   },
   { $id: "History" },
+);
+
+export const QueryAnswer = Type.Object({ output: anyValue }, { $id: "QueryAnswer" });
+
+export const UpdateAnswer = Type.Object(
+  {
+    id: nameSchema,
+    runId: nameSchema,
+    updateId: Type.String(),
+    status: choice(["Completed", "Failed", "Open"]),
+    output: Type.Optional(anyValue),
+    failure: Type.Optional(FailureSchema),
+  },
+  { $id: "UpdateAnswer" },
+);
+
+export const WakeAnswer = Type.Object(
+  { id: nameSchema, woken: Type.Integer({ description: "Sleeps that were ended." }) },
+  { $id: "WakeAnswer" },
 );
 
 export const Accepted = Type.Object({ id: nameSchema }, { $id: "Accepted" });

@@ -40,10 +40,15 @@ export class Commands {
 
   /** Records a command, or finds it in the replayed turn; what is returned is what counts. */
   record<C extends Command>(command: C, site?: CallSite): C {
-    const recorded = this.#recorder.command(command);
+    const recorded = this.#recorder.command(command, site);
     const { divergence } = this.#recorder;
     if (divergence !== undefined) this.#owner.diverged(divergence, site);
     return recorded;
+  }
+
+  /** Whether a change to the code applies here. */
+  patched(change: string): boolean {
+    return this.#recorder.patched(change);
   }
 
   /** Throws `PayloadError`, TURN_TOO_LARGE or HISTORY_TOO_LONG. */

@@ -1,9 +1,13 @@
 /** The `ctx` that a workflow function sees. */
+import type { EventDef } from "../define/event.ts";
 import type { Log } from "../define/log.ts";
+import type { Query } from "../define/query.ts";
+import type { Update } from "../define/update.ts";
 import type { Attributes, WorkflowContext } from "../define/workflow-context.ts";
 import { checkAttributes } from "../model/attributes.ts";
 import type { Incoming } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
+import type { EventHandler, Handlers, QueryHandler, UpdateHandler } from "./handlers.ts";
 import type { Logger } from "./log-line.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { Tracked } from "./tracked.ts";
@@ -15,6 +19,7 @@ export interface ContextOwner extends Logger {
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly historyLength: number;
+  readonly handlers: Handlers;
 }
 
 type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
@@ -55,6 +60,14 @@ export class Context implements WorkflowContext<object> {
   get #numbers(): SeededRandom {
     this.#random ??= new SeededRandom(this.#start.seed);
     return this.#random;
+  }
+
+  readonly on = (event: EventDef<unknown, never>, handler: EventHandler): void => this.#owner.handlers.on(event, handler);
+  readonly onQuery = (query: Query<never, unknown>, handler: QueryHandler): void => this.#owner.handlers.onQuery(query, handler);
+  readonly onUpdate = (update: Update<never, unknown>, handler: UpdateHandler): void => this.#owner.handlers.onUpdate(update, handler);
+
+  get handlersFinished(): boolean {
+    return this.#owner.handlers.finished;
   }
 
   get log(): Log {

@@ -17,6 +17,13 @@ export class EventBuffer {
     else queue.push(event);
   }
 
+  /** Puts an event back at its place in the line. */
+  putBack(event: BufferedEvent, place: number): void {
+    const queue = this.#byName?.get(event.name);
+    if (queue === undefined) this.add(event);
+    else queue.splice(place, 0, event);
+  }
+
   /** Takes out the first event of the name that `accepts` lets through. */
   take(name: string, accepts: (event: BufferedEvent) => boolean): BufferedEvent | undefined {
     const queue = this.#byName?.get(name);

@@ -2,7 +2,8 @@
  * Waits for events, and the events that nobody has taken yet.
  *
  * 1. Events are kept per name in the order of their arrival, from the start of the run, and each is taken once.
- * 2. The wait that was opened first is asked first; one that does not want the event (its `match`, its schema) leaves it to the next.
+ * 2. The wait that was opened first is asked first; one that does not want the event (its `match`, its schema) leaves it to the next, and the last to the
+ *    handler of the name.
  */
 import { parse } from "../define/schema.ts";
 import type { EventEffect } from "../effects/await-event.ts";
@@ -11,6 +12,7 @@ import type { EffectId } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import type { Commands } from "./commands.ts";
 import { type BufferedEvent, EventBuffer } from "./event-buffer.ts";
+import type { Handlers } from "./handlers.ts";
 import type { Leaves } from "./leaf.ts";
 import type { Logger } from "./log-line.ts";
 import { fulfilled, type Outcome, rejected } from "./operation.ts";
@@ -19,11 +21,13 @@ export class EventWaits {
   readonly #commands: Commands;
   readonly #leaves: Leaves;
   readonly #owner: Logger;
+  readonly #handlers: Pick<Handlers, "take">;
   readonly #buffer = new EventBuffer();
 
-  constructor(commands: Commands, leaves: Leaves, owner: Logger) {
+  constructor(commands: Commands, leaves: Leaves, handlers: Pick<Handlers, "take">, owner: Logger) {
     this.#commands = commands;
     this.#leaves = leaves;
+    this.#handlers = handlers;
     this.#owner = owner;
   }
 
@@ -36,7 +40,20 @@ export class EventWaits {
       leaf.settle(this.#consume(leaf.id, event, offer, undefined));
       return;
     }
-    this.#buffer.add(event);
+    if (!this.#handlers.take(event)) this.#buffer.add(event);
+  }
+
+  /** A handler was registered: it gets what was kept for it, in order. */
+  offerKept(name: string): void {
+    let refused = 0;
+    for (;;) {
+      let place = 0;
+      const event = this.#buffer.take(name, () => place++ >= refused);
+      if (event === undefined) return;
+      if (this.#handlers.take(event)) continue;
+      this.#buffer.putBack(event, refused);
+      refused += 1;
+    }
   }
 
   /** What a new wait gets from the events that are kept; undefined when it has to wait. */

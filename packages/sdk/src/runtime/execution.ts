@@ -11,7 +11,7 @@
 
 import { parse } from "../define/schema.ts";
 import type { WorkflowDefinition } from "../define/workflow-definition.ts";
-import type { CallSite } from "../effects/effect.ts";
+import type { CallSite, Effect } from "../effects/effect.ts";
 import {
   ActivityError,
   AuthoringError,
@@ -25,16 +25,23 @@ import { errorOf, type Failure, failureOf } from "../model/failure.ts";
 import type { Command, EffectId, HistoryFact, Incoming, Payload, Turn } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import { lineOf } from "./call-site.ts";
+import { closing } from "./closing.ts";
 import { Commands, type DivergenceListener } from "./commands.ts";
+import { Conditions } from "./conditions.ts";
 import { Context } from "./context.ts";
+import { definitionLine } from "./definition-line.ts";
 import { EventWaits } from "./event-waits.ts";
 import { Fiber } from "./fiber.ts";
+import type { WorkflowGuard } from "./guard.ts";
+import { Handlers, type HandlersOwner } from "./handlers.ts";
 import { Interpreter, type Surroundings } from "./interpreter.ts";
 import { type Leaf, Leaves } from "./leaf.ts";
 import { defaultLimits, type ExecutionLimits } from "./limits.ts";
-import type { Logger, LogLevel, LogLine } from "./log-line.ts";
+import type { LogLevel, LogLine } from "./log-line.ts";
 import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./operation.ts";
 import { type Divergence, divergenceError, Recorder } from "./recorder.ts";
+import type { TaskState } from "./task.ts";
+import { beginStep, endStep, judgeUnrun, withoutEffect } from "./unrun.ts";
 
 export type ExecutionOptions = {
   readonly definition: WorkflowDefinition;
@@ -43,6 +50,8 @@ export type ExecutionOptions = {
   /** A fresh run id for a child; asked for only when the effect is new. */
   readonly newRunId: () => string;
   readonly limits?: ExecutionLimits;
+  /** Watches what the workflow's code calls. */
+  readonly guard?: WorkflowGuard | undefined;
 };
 
 type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
@@ -54,26 +63,35 @@ export type Closing = Extract<
   }
 >;
 
-export class Execution implements Surroundings, Logger, DivergenceListener {
+export class Execution implements Surroundings, HandlersOwner, DivergenceListener {
   readonly definition: WorkflowDefinition;
   readonly tenant: string;
   readonly run: string;
   readonly interpreter: Interpreter;
   readonly leaves: Leaves;
+  readonly handlers: Handlers;
   /** Called when the execution becomes idle after `deliver` or `replayNext` left it busy. */
   onIdle: () => void = () => {};
   readonly #newRunId: () => string;
+  readonly #guard: WorkflowGuard | undefined;
   readonly #recorder = new Recorder();
   readonly #commands: Commands;
   readonly #events: EventWaits;
+  readonly #conditions: Conditions;
+  /** Why the run fails although its function did not. */
+  #failure: { readonly error: unknown } | undefined;
   #ready: Fiber[] = [];
   #readyHead = 0;
   #stepping: Fiber | undefined;
+  /** The fiber that stepped last. */
+  #stepped: Fiber | undefined;
   #draining = false;
   #root: Fiber | undefined;
   #context: Context | undefined;
   #now = 0;
   #closed: Closing | undefined;
+  /** Events whose handlers were registered before the function returned its generator. */
+  #early: string[] = [];
   #cancelling = false;
   #broken: Error | undefined;
   #logs: LogLine[] = [];
@@ -83,10 +101,13 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
     this.tenant = options.tenant;
     this.run = options.run;
     this.#newRunId = options.newRunId;
+    this.#guard = options.guard;
     this.#commands = new Commands(options.limits ?? defaultLimits, this.#recorder, this);
     this.leaves = new Leaves(this.#commands);
-    this.#events = new EventWaits(this.#commands, this.leaves, this);
-    this.interpreter = new Interpreter(this, this.#commands, this.leaves, this.#events);
+    this.handlers = new Handlers(this.#commands, this);
+    this.#events = new EventWaits(this.#commands, this.leaves, this.handlers, this);
+    this.#conditions = new Conditions(this.#commands);
+    this.interpreter = new Interpreter(this, this.#commands, this.leaves, this.#events, this.#conditions);
   }
 
   /** Whether fibers are still being stepped; `onIdle` follows. */
@@ -129,6 +150,13 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
     this.#drain();
   }
 
+  /** Asks what the workflow waits for in its own state; true when a wait has ended, and the execution may be busy. To be called when nothing is left to deliver. */
+  settleConditions(): boolean {
+    if (this.#broken !== undefined || this.#closed !== undefined || !this.#conditions.settle()) return false;
+    this.#drain();
+    return true;
+  }
+
   /** The facts recorded since they were last taken, in order. Only when idle. */
   takeFacts(): HistoryFact[] {
     return this.#recorder.take();
@@ -137,6 +165,11 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
   /** Ends the turn: records what the workflow changed in its variables; take the facts once more. */
   endTurn(): void {
     this.#recordTracked();
+  }
+
+  /** The workflow's variables as they are at this moment; undefined when they cannot be stored. */
+  variablesNow(): Payload | undefined {
+    return this.#context?.trackedVariables.textNow();
   }
 
   /** Lines that the workflow logged since they were last taken. */
@@ -155,6 +188,7 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
 
   replayNext(): boolean {
     if (this.#broken !== undefined) return false;
+    if (this.#recorder.nextIs("ConditionMet") && this.settleConditions()) return true;
     const fact = this.#recorder.nextIncoming();
     if (this.#recorder.divergence !== undefined) {
       this.diverged(this.#recorder.divergence, undefined);
@@ -176,13 +210,13 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
   stuck(): void {
     const fiber = this.#stepping;
     if (fiber === undefined) return;
-    const site = this.siteText(fiber.lastSite, "The last effect before it was yielded at");
+    const { line, text } = this.lastLine(fiber);
     this.#break(
       new DeterminismError(
-        `Workflow "${this.definition.name}" awaited something that is no effect (a promise of a fetch, a timer, a file …). Put it into an activity or a step: \`yield* step("name", async () => …)\`.${site}`,
+        `Workflow "${this.definition.name}" awaited something that is no effect (a promise of a fetch, a timer, a file …). Put it into an activity or a step: \`yield* step("name", async () => …)\`.${text}`,
         {
           code: "FOREIGN_AWAIT",
-          site: fiber.lastSite === undefined ? undefined : lineOf(fiber.lastSite),
+          site: line,
         },
       ),
     );
@@ -191,8 +225,8 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
   /** `file:line:column` of every yield that the run waits at, in the order in which the effects were asked for. */
   waitingAt(): string[] {
     const lines: string[] = [];
-    for (const leaf of this.leaves.values()) {
-      const line = leaf.site === undefined ? undefined : lineOf(leaf.site);
+    for (const site of [...[...this.leaves.values()].map((leaf) => leaf.site), ...this.#conditions.sites()]) {
+      const line = site === undefined ? undefined : lineOf(site);
       if (line !== undefined && !lines.includes(line)) lines.push(line);
     }
     return lines;
@@ -207,6 +241,8 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
   /** A fiber's step ended. False when the execution was broken meanwhile: the fiber stays where it is. */
   stepped(fiber: Fiber): boolean {
     if (this.#stepping === fiber) this.#stepping = undefined;
+    this.#stepped = fiber;
+    endStep();
     return this.#broken === undefined;
   }
 
@@ -230,10 +266,26 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
     return new Fiber(this, path, generator, done);
   }
 
+  own(task: TaskState): void {
+    this.#root?.own(task);
+  }
+
+  handles(event: string): void {
+    if (this.#root !== undefined) this.#events.offerKept(event);
+    else this.#early.push(event);
+  }
+
+  /** Ends the run with an error from outside of its function, which unwinds as if it were cancelled. */
+  fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#root?.cancel(closing);
+  }
+
   diverged(divergence: Divergence, site: CallSite | undefined): void {
     const at = site ?? this.#stepping?.lastSite;
+    const after = this.#stepped?.lastSite;
     if (this.#broken === undefined)
-      this.#break(divergenceError(divergence, this.definition.name, at === undefined ? undefined : lineOf(at)));
+      this.#break(divergenceError(divergence, this.definition.name, at && lineOf(at), after && lineOf(after)));
   }
 
   log(level: LogLevel, message: string, data?: object): void {
@@ -265,6 +317,7 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
       }
       this.#readyHead += 1;
       this.#stepping = fiber;
+      beginStep();
       fiber.step();
     }
     this.#draining = false;
@@ -280,6 +333,31 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
     this.#broken ??= error;
     this.#clearReady();
     this.#stepping = undefined;
+    endStep();
+  }
+
+  /** Runs workflow code under the guard, if there is one: a fiber's next step, or what is over when it returns. */
+  guarded<T>(run: () => T, fiber?: Fiber): T {
+    if (this.#guard === undefined) return run();
+    let calling = true;
+    try {
+      return this.#guard.enter(this.definition.name, () => calling || (fiber !== undefined && this.#stepping === fiber), run);
+    } finally {
+      calling = false;
+    }
+  }
+
+  /** The nearest line that is known of where a fiber stands. */
+  lastLine(fiber: Fiber): { readonly line: string | undefined; readonly text: string } {
+    const last = fiber.lastSite && lineOf(fiber.lastSite);
+    const line = last ?? definitionLine(this.definition.run);
+    const lead = last === undefined ? "The workflow is defined at" : "The last effect before it was yielded at";
+    return { line, text: line === undefined ? "" : ` ${lead} ${line}.` };
+  }
+
+  /** What a fiber comes to that ended well, given the effects that it made and may not have used. */
+  judged(made: readonly Effect<unknown>[], outcome: Outcome): Outcome {
+    return judgeUnrun(made, outcome, this.definition, this.#recorder.replaying ? undefined : this);
   }
 
   // ── incoming facts ─────────────────────────────────────────────────────────────────────────────────────
@@ -307,6 +385,9 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
         return;
       case "EventReceived":
         this.#events.received(fact);
+        return;
+      case "UpdateRequested":
+        this.handlers.update(fact);
         return;
       case "CancelRequested":
         this.#cancel(fact.mode, new CancelledError(fact.reason ?? "cancelled on request"));
@@ -347,7 +428,8 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
     let generator: unknown;
     try {
       this.#context = new Context(this, fact, this.definition.variables?.() ?? {});
-      generator = run(decodePayload(fact.input), this.#context);
+      const context = this.#context;
+      generator = this.guarded(() => run(decodePayload(fact.input), context));
     } catch (error) {
       this.#close(rejected(error));
       return;
@@ -364,6 +446,7 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
       return;
     }
     this.#root = new Fiber(this, "", generator, (outcome) => this.#close(outcome));
+    for (const event of this.#early.splice(0)) this.#events.offerKept(event);
   }
 
   #decoded(payload: Payload): Outcome {
@@ -435,7 +518,12 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
   #abandonAll(): void {
     this.#clearReady();
     this.#root?.abandon();
+    this.#abandonWaits();
+  }
+
+  #abandonWaits(): void {
     for (const leaf of [...this.leaves.values()]) leaf.abandon();
+    this.#conditions.abandonAll();
   }
 
   // ── the end ────────────────────────────────────────────────────────────────────────────────────────────
@@ -447,11 +535,9 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
       this.#closeWith({ type: "InstanceCancelled", failure: failureOf(error) });
       return;
     }
-    if (!outcome.ok) {
-      this.#closeWith({
-        type: "InstanceFailed",
-        failure: failureOf(outcome.error),
-      });
+    const failed = this.#failure !== undefined ? this.#failure : outcome.ok ? undefined : outcome;
+    if (failed !== undefined || !outcome.ok) {
+      this.#closeWith({ type: "InstanceFailed", failure: failureOf(withoutEffect(failed?.error)) });
       return;
     }
     try {
@@ -466,10 +552,12 @@ export class Execution implements Surroundings, Logger, DivergenceListener {
   }
 
   #closeWith(command: Closing): void {
-    for (const leaf of [...this.leaves.values()]) leaf.abandon();
+    this.#abandonWaits();
     const unstorable = this.#lastChanges();
     this.#closed = this.#commands.record(
-      unstorable !== undefined && command.type === "InstanceCompleted" ? { type: "InstanceFailed", failure: failureOf(unstorable) } : command,
+      unstorable !== undefined && command.type === "InstanceCompleted"
+        ? { type: "InstanceFailed", failure: failureOf(unstorable) }
+        : command,
     );
   }
 

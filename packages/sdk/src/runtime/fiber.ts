@@ -8,12 +8,14 @@
  * 4. Tasks that nobody joined end before the fiber does.
  */
 import { type CallSite, Effect } from "../effects/effect.ts";
+import { Task } from "../effects/task.ts";
 import { AuthoringError, type CancelledError } from "../model/errors.ts";
 import type { EffectId } from "../model/history.ts";
 import { closing } from "./closing.ts";
 import type { Execution } from "./execution.ts";
 import { type Done, type Operation, type Outcome, rejected } from "./operation.ts";
 import type { TaskState } from "./task.ts";
+import { keepUnrun } from "./unrun.ts";
 
 type Generator = AsyncGenerator<unknown, unknown, unknown>;
 
@@ -35,6 +37,8 @@ export class Fiber implements Operation {
   #cleanupTimer: Operation | undefined;
   #tasks: TaskState[] | undefined;
   #result: Outcome | undefined;
+  /** Effects that it made, and has not yielded as far as is known. */
+  #unrun: Effect<unknown>[] | undefined;
 
   constructor(execution: Execution, path: EffectId, generator: Generator, done: Done) {
     this.execution = execution;
@@ -104,12 +108,14 @@ export class Fiber implements Operation {
     }
     this.#resume = undefined;
     this.#entered = true;
-    const settled = resume.ok ? this.#generator.next(resume.value) : this.#generator.throw(resume.error);
+    const advance = () => (resume.ok ? this.#generator.next(resume.value) : this.#generator.throw(resume.error));
+    const settled = this.execution.guarded(advance, this);
     settled.then(this.#onYield, this.#onThrow);
   }
 
   readonly #onYield = (result: IteratorResult<unknown, unknown>): void => {
     if (!this.execution.stepped(this)) return;
+    this.#unrun = keepUnrun(this.#unrun, result.value);
     if (result.done === true) this.#finish({ ok: true, value: result.value });
     else if (this.#cancelled !== undefined && !this.#cancelDelivered) this.#resumeWith(this.#deliverCancel(this.#cancelled));
     else this.#start(result.value);
@@ -134,7 +140,8 @@ export class Fiber implements Operation {
       );
       return;
     }
-    this.lastSite = yielded.site;
+    // A task was made by the runtime: it has no line.
+    if (!(yielded instanceof Task)) this.lastSite = yielded.site;
     let settledAtOnce = false;
     const operation = this.execution.interpreter.begin(yielded, undefined, this, (outcome) => {
       settledAtOnce = true;
@@ -177,7 +184,9 @@ export class Fiber implements Operation {
     });
   }
 
-  #finish(outcome: Outcome): void {
+  #finish(ended: Outcome): void {
+    const judge = ended.ok && this.#cancelled === undefined && this.#unrun !== undefined;
+    const outcome = judge ? this.execution.judged(this.#unrun ?? [], ended) : ended;
     this.#result = this.#cancelled === undefined ? outcome : rejected(this.#cancelled);
     if (this.#cancelled !== undefined && !outcome.ok && outcome.error !== this.#cancelled)
       this.execution.log("warn", "the clean-up of a cancelled branch threw", {

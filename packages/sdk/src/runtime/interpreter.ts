@@ -16,6 +16,7 @@ import { decodePayload } from "../model/payload.ts";
 import { closing } from "./closing.ts";
 import { allPolicy, anyPolicy, racePolicy, settledPolicy, tolerantPolicy } from "./combinators.ts";
 import type { Commands } from "./commands.ts";
+import { ask, type Conditions } from "./conditions.ts";
 import type { EventWaits } from "./event-waits.ts";
 import type { Fiber } from "./fiber.ts";
 import { Group } from "./group.ts";
@@ -42,14 +43,16 @@ export class Interpreter {
   readonly #commands: Commands;
   readonly #leaves: Leaves;
   readonly #events: EventWaits;
+  readonly #conditions: Conditions;
   #tasks: Map<EffectId, TaskState> | undefined;
   #usedIds: Set<string> | undefined;
 
-  constructor(surroundings: Surroundings, commands: Commands, leaves: Leaves, events: EventWaits) {
+  constructor(surroundings: Surroundings, commands: Commands, leaves: Leaves, events: EventWaits, conditions: Conditions) {
     this.#surroundings = surroundings;
     this.#commands = commands;
     this.#leaves = leaves;
     this.#events = events;
+    this.#conditions = conditions;
   }
 
   /** Starts a yielded effect. `done` may be called before this returns. */
@@ -83,12 +86,19 @@ export class Interpreter {
         return this.#select(known, id ?? fiber.nextId(), fiber, done);
       case "timeout":
         return this.#timeout(known, id ?? fiber.nextId(), fiber, done);
+      case "shield":
+        return this.#shield(known, id ?? fiber.nextId(), fiber, done);
+      case "condition":
+        return this.#condition(known, id ?? fiber.nextId(), done);
+      case "patched":
+        done(fulfilled(this.#commands.patched(known.id)));
+        return closedOperation;
       case "spawn":
         return this.#spawn(known, id ?? fiber.nextId(), fiber, done);
       case "task":
-        return this.#join(known, done);
+        return this.#join(known, fiber, done);
       case "cancelTask":
-        return this.#cancelTask(known, done);
+        return this.#cancelTask(known, fiber, done);
       default:
         known satisfies never;
         done(rejected(new AuthoringError(`This version of the engine does not know the effect "${effect.kind}".`, "FOREIGN_YIELD")));
@@ -99,8 +109,10 @@ export class Interpreter {
   startBranch(make: () => Branch, id: EffectId, fiber: Fiber, done: Done): Operation {
     let branch: unknown;
     try {
-      branch = make();
-      if (typeof branch === "function") branch = branch();
+      branch = fiber.execution.guarded(() => {
+        const made: unknown = make();
+        return typeof made === "function" ? made() : made;
+      });
     } catch (error) {
       done(rejected(error));
       return closedOperation;
@@ -314,6 +326,39 @@ export class Interpreter {
     };
   }
 
+  #shield(effect: Kind<"shield">, id: EffectId, fiber: Fiber, done: Done): Operation {
+    const branch = this.startBranch(() => effect.branch as Branch, `${id}.0`, fiber, done);
+    // A cancellation of the surroundings is told when the branch has ended.
+    return { cancel() {}, abandon: () => branch.abandon() };
+  }
+
+  #condition(effect: Kind<"condition">, id: EffectId, done: Done): Operation {
+    const now = ask(effect.until);
+    if (now !== undefined) {
+      done(now);
+      return closedOperation;
+    }
+    this.#commands.record({ type: "ConditionAwaited", effect: id }, effect.site);
+    const after = effect.timeout;
+    if (after === undefined) return this.#conditions.open(id, effect.until, effect.site, done);
+    const wait = this.#conditions.open(id, effect.until, effect.site, (outcome) => {
+      timer.abandon();
+      done(outcome);
+    });
+    const timer = this.timer(`${id}!timeout`, "timeout", after, () => {
+      if (!this.#conditions.close(wait)) return;
+      this.#commands.record({ type: "EffectCancelled", effect: id });
+      done(rejected(new TimeoutError(`the condition did not hold within ${after} ms`, "wait")));
+    });
+    return {
+      cancel: (reason) => wait.cancel(reason),
+      abandon: () => {
+        wait.abandon();
+        timer.abandon();
+      },
+    };
+  }
+
   #spawn(effect: Kind<"spawn">, id: EffectId, fiber: Fiber, done: Done): Operation {
     const task = new TaskState(id);
     this.#tasks ??= new Map();
@@ -329,28 +374,28 @@ export class Interpreter {
     return closedOperation;
   }
 
-  #taskOf(handle: Task<unknown>): TaskState {
+  #taskOf(handle: Task<unknown>, fiber: Fiber): TaskState {
     const task = handle.owner === this.#surroundings ? this.#tasks?.get(handle.id) : undefined;
     if (task === undefined)
       throw new AuthoringError(
-        `Task ${handle.id} belongs to another instance. A task can be joined and cancelled only by the run that spawned it; use an event or a child to wait for other instances.`,
+        `Task ${handle.id} belongs to another instance. A task can be joined and cancelled only by the run that spawned it; use an event or a child to wait for other instances.${fiber.execution.lastLine(fiber).text}`,
         "FOREIGN_TASK",
       );
     return task;
   }
 
-  #join(handle: Task<unknown>, done: Done): Operation {
+  #join(handle: Task<unknown>, fiber: Fiber, done: Done): Operation {
     try {
-      return this.#taskOf(handle).join(done);
+      return this.#taskOf(handle, fiber).join(done);
     } catch (error) {
       done(rejected(error));
       return closedOperation;
     }
   }
 
-  #cancelTask(effect: Kind<"cancelTask">, done: Done): Operation {
+  #cancelTask(effect: Kind<"cancelTask">, fiber: Fiber, done: Done): Operation {
     try {
-      const task = this.#taskOf(effect.task);
+      const task = this.#taskOf(effect.task, fiber);
       if (!task.closed) {
         const closed = { waiting: true };
         task.whenClosed(() => {

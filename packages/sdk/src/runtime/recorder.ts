@@ -6,11 +6,13 @@
  *    ids, due times and recorded values come from it.
  * 3. A mismatch consumes nothing: the first difference is remembered and the execution stops there.
  */
+import { type CallSite, sitesAreRemembered } from "../effects/effect.ts";
 import { DeterminismError } from "../model/errors.ts";
-import type { Command, EffectId, HistoryFact, Payload, Turn } from "../model/history.ts";
+import type { CodeLine, Command, EffectId, HistoryFact, Payload, Turn } from "../model/history.ts";
+import { lineOf } from "./call-site.ts";
 
-/** Commands that follow from the code's variables and not from a yield: replay makes them again by itself. */
-const isDerived = (fact: HistoryFact) => fact.type === "VariablesChanged" || fact.type === "AttributesChanged";
+/** Commands that replay passes over: what follows from the code's variables is made again by itself, and marks of changes are asked for by `patched`. */
+const isDerived = (fact: HistoryFact) => fact.type === "VariablesChanged" || fact.type === "AttributesChanged" || fact.type === "Patched";
 
 const commandTypes: Record<Command["type"], true> = {
   ActivityScheduled: true,
@@ -19,6 +21,11 @@ const commandTypes: Record<Command["type"], true> = {
   EventConsumed: true,
   ChildStarted: true,
   SideEffectRecorded: true,
+  ConditionAwaited: true,
+  ConditionMet: true,
+  Patched: true,
+  UpdateCompleted: true,
+  UpdateFailed: true,
   EffectCancelled: true,
   VariablesChanged: true,
   AttributesChanged: true,
@@ -45,6 +52,13 @@ export function describeFact(fact: HistoryFact): string {
       return `side effect ${fact.effect}`;
     case "EventConsumed":
       return `event ${fact.message} taken by effect ${fact.effect}`;
+    case "ConditionAwaited":
+      return `condition ${fact.effect}`;
+    case "ConditionMet":
+      return `condition ${fact.effect} that holds`;
+    case "UpdateCompleted":
+    case "UpdateFailed":
+      return `the end of update ${fact.message}`;
     case "EffectCancelled":
       return `cancellation of effect ${fact.effect}`;
     case "InstanceCompleted":
@@ -72,6 +86,8 @@ function matches(recorded: HistoryFact, command: Command): boolean {
     case "EventAwaited":
       return command.name === (recorded as typeof command).name;
     case "EventConsumed":
+    case "UpdateCompleted":
+    case "UpdateFailed":
       return command.message === (recorded as typeof command).message;
     default:
       return true;
@@ -90,6 +106,7 @@ export class Recorder {
   #replayed: Turn | undefined;
   #cursor = 0;
   #base = 0;
+  #patches: Set<string> | undefined;
   #divergence: Divergence | undefined;
 
   get replaying(): boolean {
@@ -138,6 +155,41 @@ export class Recorder {
     return fact;
   }
 
+  /** Whether the replayed turn goes on with a command of this type. */
+  nextIs(type: Command["type"]): boolean {
+    const turn = this.#replayed;
+    if (turn === undefined) return false;
+    this.#skipDerived(turn);
+    return turn.events[this.#cursor]?.type === type;
+  }
+
+  /** Whether a change applies: it does from where it was recorded first, which is here when nothing is replayed. */
+  patched(patch: string): boolean {
+    if (this.#patches?.has(patch) === true) return true;
+    const turn = this.#replayed;
+    if (turn !== undefined && !this.#marked(turn, patch)) return false;
+    if (turn === undefined) this.#made.push({ type: "Patched", patch });
+    this.#patches ??= new Set();
+    this.#patches.add(patch);
+    return true;
+  }
+
+  /** Whether the mark of a change stands here, among what replay passes over. */
+  #marked(turn: Turn, patch: string): boolean {
+    // Variables may have been passed over already: the marks before the cursor, up to the last command that the code asked for, count as well.
+    for (let at = this.#cursor - 1; at >= 0; at--) {
+      const fact = turn.events[at];
+      if (fact === undefined || !isDerived(fact)) break;
+      if (fact.type === "Patched" && fact.patch === patch) return true;
+    }
+    for (let at = this.#cursor; at < turn.events.length; at++) {
+      const fact = turn.events[at];
+      if (fact === undefined || !isDerived(fact)) break;
+      if (fact.type === "Patched" && fact.patch === patch) return true;
+    }
+    return false;
+  }
+
   endReplay(): void {
     this.#base += this.#replayed?.events.length ?? 0;
     this.#replayed = undefined;
@@ -147,11 +199,14 @@ export class Recorder {
     this.#made.push(fact);
   }
 
-  command<C extends Command>(command: C): C {
+  /** `site` is where it was asked for; what is recorded names its line while lines are remembered. */
+  command<C extends Command>(command: C, site?: CallSite): C {
     const turn = this.#replayed;
     if (turn === undefined) {
-      this.#made.push(command);
-      return command;
+      const line = site !== undefined && sitesAreRemembered() ? shortLine(site) : undefined;
+      const made = line === undefined ? command : { ...command, line };
+      this.#made.push(made);
+      return made;
     }
     this.#skipDerived(turn);
     const recorded = turn.events[this.#cursor];
@@ -185,7 +240,16 @@ export class Recorder {
   }
 }
 
-export function divergenceError(divergence: Divergence, workflow: string, site: string | undefined): DeterminismError {
+/** Of the last frame's path only the file. */
+function shortLine(site: CallSite): CodeLine | undefined {
+  return lineOf(site)?.replace(/^.*[\\/]|:\d+$/g, "");
+}
+
+/** `site` is where the code asked for what history does not hold; `after`, when that is not known, the yield before. */
+export function divergenceError(divergence: Divergence, workflow: string, site: string | undefined, after?: string): DeterminismError {
+  const recordedAt = (divergence.expected as { readonly line?: CodeLine } | undefined)?.line;
+  const recordedText = recordedAt === undefined ? "" : ` at ${recordedAt}`;
+  const siteText = site !== undefined ? ` at ${site}` : after !== undefined ? ` after the yield at ${after}` : "";
   const expected = divergence.expected === undefined ? "nothing more in this turn" : describeFact(divergence.expected);
   const got = divergence.got === undefined ? "nothing" : describeFact(divergence.got);
   const input =
@@ -197,7 +261,7 @@ export function divergenceError(divergence: Divergence, workflow: string, site: 
       ? " with another input"
       : "";
   return new DeterminismError(
-    `The code of workflow "${workflow}" no longer matches its history at event ${divergence.seq}: history recorded ${expected}; the code now asks for ${got}${input}${site === undefined ? "" : ` at ${site}`}. Deploy code that asks for the same effects in the same order; the run goes on then.`,
-    { seq: divergence.seq, expected, got: `${got}${input}`, site },
+    `The code of workflow "${workflow}" no longer matches its history at event ${divergence.seq}: history recorded ${expected}${recordedText}; the code now asks for ${got}${input}${siteText}. Deploy code that asks for the same effects in the same order; the run goes on then.`,
+    { seq: divergence.seq, expected, got: `${got}${input}`, site, recordedAt },
   );
 }

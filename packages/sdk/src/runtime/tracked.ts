@@ -32,6 +32,15 @@ export class Tracked {
     this.#text = encodePayload(this.#value, { limit, what: this.#what });
   }
 
+  /** The encoded value at this moment; undefined when it cannot be stored. */
+  textNow(): Payload | undefined {
+    try {
+      return encodePayload(this.#value, { what: this.#what });
+    } catch {
+      return undefined;
+    }
+  }
+
   /** The value when it differs from what history holds. */
   takeChange(): Payload | undefined {
     if (this.#text === undefined || this.#text === this.#recorded) return undefined;

@@ -43,7 +43,12 @@ function kindOf(effect: AnyEffect): string {
     case "timeout":
       return `${effect.after}`;
     case "spawn":
+    case "shield":
       return typeof effect.branch;
+    case "condition":
+      return typeof effect.until;
+    case "patched":
+      return effect.id;
     case "sideEffect":
       return typeof effect.fn;
     case "task":

@@ -16,8 +16,10 @@ import {
   type Incoming,
   type OpenActivity,
   type PayloadCodec,
+  type WorkflowGuard,
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
+import { Dialogue, type UpdateEnd } from "./dialogue.ts";
 import { Dispatch } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { HistoryRows } from "./history-row.ts";
@@ -73,6 +75,8 @@ export type EngineOptions = {
   /** Milliseconds. */
   readonly lease: number;
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
+  /** Watches what workflow code calls. */
+  readonly guard?: WorkflowGuard | undefined;
   /** Hears which run's turn is being made, for the watchdog; undefined when none is. */
   readonly turnBegan?: (run: InstanceIdentity | undefined, tail: number) => void;
 };
@@ -87,6 +91,9 @@ export class Engine {
   readonly rows: HistoryRows;
   readonly table: InstanceTable;
   readonly waiters: Waiters<Closing>;
+  /** Those who wait for updates, by `updateKey`. */
+  readonly updates: Waiters<UpdateEnd>;
+  readonly dialogue: Dialogue;
   readonly hub = new EventHub();
   readonly ownership: Ownership;
   readonly journal: Journal;
@@ -112,6 +119,8 @@ export class Engine {
     this.rows = new HistoryRows(options.codec);
     this.table = new InstanceTable(limits.cache);
     this.waiters = new Waiters(limits.waiters);
+    this.updates = new Waiters(limits.waiters);
+    this.dialogue = new Dialogue(this);
     this.ownership = new Ownership({
       store,
       clock,
@@ -162,6 +171,7 @@ export class Engine {
       deferred: (instance) => this.#deferred.add(instance),
       newRunId: () => this.newRunId(),
       limits: limits.execution,
+      guard: options.guard,
       eventSchema: (instance, event) => this.#eventSchema(instance, event),
       retryAlone: (instance, attempt) => this.#retryAlone(instance, attempt),
       turnEnded: (instance, turn) => this.#settlement.turnEnded(instance, turn),
@@ -251,7 +261,8 @@ export class Engine {
     this.#closed = true;
     this.journal.stop();
     this.hub.close();
-    this.waiters.giveUp(new ApiError("The orchestrator is shutting down; try again.", { code: "SHUTTING_DOWN", retryAfter: 1_000 }));
+    for (const waiters of [this.waiters, this.updates])
+      waiters.giveUp(new ApiError("The orchestrator is shutting down; try again.", { code: "SHUTTING_DOWN", retryAfter: 1_000 }));
     this.#lost(
       new ApiError("The orchestrator is shutting down; try again.", {
         code: "SHUTTING_DOWN",
@@ -409,21 +420,18 @@ export class Engine {
   }
 
   /** Creates a run; `receipt` hears when it is durable, or that it was refused. */
-  startInstance(start: Start, receipt: Mail["receipt"]): void {
+  startInstance(start: Start, receipt: Mail["receipt"], also: readonly Mail[] = []): void {
     const instance = this.newInstance(start.identity);
     instance.create = start.create;
-    instance.mailbox.push({
-      fact: start.fact,
-      ...(receipt !== undefined && { receipt }),
-    });
+    instance.mailbox.push({ fact: start.fact, ...(receipt !== undefined && { receipt }) }, ...also);
     this.table.add(instance);
-    if (this.strikes.suspects(start.identity.workflow)) this.#holdSuspect(instance, start, receipt);
+    if (this.strikes.suspects(start.identity.workflow)) this.#holdSuspect(instance, start, receipt, also);
     else instance.execution = instance.newExecution();
     this.queue(instance);
   }
 
   /** The first turn of this workflow has ended a process before: the start becomes durable, parked, before its code is entered. */
-  #holdSuspect(instance: Instance, start: Start, receipt: Mail["receipt"]): void {
+  #holdSuspect(instance: Instance, start: Start, receipt: Mail["receipt"], also: readonly Mail[]): void {
     const { workflow, run } = instance.identity;
     const failure = new WovyrError(`The first turn of workflow "${workflow}" has blocked a process before; it is tried with care.`, {
       code: "TURN_NEVER_YIELDS",
@@ -436,6 +444,7 @@ export class Engine {
         fact: start.fact,
         inbox: mailIdentity(start.fact),
       });
+      for (const item of also) this.deliver(instance.identity, item);
     };
     instance.mailbox = [
       { fact: { type: "Parked", failure: failureOf(failure) } },
@@ -455,6 +464,14 @@ export class Engine {
       return;
     }
     void this.revival.load(key, mail);
+  }
+
+  /** What is in memory of a run is not to be used any more: it is loaded again with its next item. */
+  reload(instance: Instance): void {
+    const { mailbox } = instance;
+    instance.mailbox = [];
+    this.table.remove(instance);
+    for (const item of mailbox) this.deliver(instance.identity, item);
   }
 
   /** The run is parked, and its code may try again as soon as it is loaded. */

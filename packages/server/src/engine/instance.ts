@@ -19,6 +19,7 @@ import {
   parse,
   suspectLosses,
   type WorkflowDefinition,
+  type WorkflowGuard,
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
 import { judge, type Mail, weightOf } from "./mail.ts";
@@ -60,6 +61,8 @@ export interface InstanceHost {
   deferred(instance: Instance): void;
   newRunId(): string;
   readonly limits: ExecutionLimits;
+  /** Watches what workflow code calls. */
+  readonly guard?: WorkflowGuard | undefined;
   eventSchema(instance: Instance, event: string): { readonly schema?: unknown } | undefined;
   /** The attempt of a suspect is due: it is to be delivered again when it may run alone. */
   retryAlone(instance: Instance, attempt: Extract<Incoming, { type: "AttemptStarted" }>): void;
@@ -70,6 +73,8 @@ export interface InstanceHost {
   /** An asynchronous part of the job is over. */
   jobDone(instance: Instance): void;
 }
+
+type Phase = "loading" | "idle" | "queued" | "running" | "saving" | "dropped";
 
 export const turnMail = 10_000;
 const turnWeight = 16 * 1024 * 1024;
@@ -84,7 +89,8 @@ export class Instance implements Job {
   mailPerTurn = turnMail;
   /** Present until the row exists. */
   create: NewInstance | undefined;
-  phase: "loading" | "idle" | "queued" | "running" | "saving" | "dropped" = "idle";
+  #phase: Phase = "idle";
+  #settled: (() => void)[] | undefined;
   /** Characters of history: what it roughly weighs in memory. */
   weight = 0;
   readonly #host: InstanceHost;
@@ -98,6 +104,26 @@ export class Instance implements Job {
     this.#host = host;
   }
 
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  set phase(phase: Phase) {
+    this.#phase = phase;
+    if (this.#settled === undefined || phase === "running" || phase === "saving" || phase === "loading") return;
+    const waiting = this.#settled;
+    this.#settled = undefined;
+    for (const tell of waiting) tell();
+  }
+
+  /** Resolves when the turn that is being made is durable or void. */
+  settled(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#settled ??= [];
+      this.#settled.push(resolve);
+    });
+  }
+
   newExecution(): Execution | undefined {
     const { definition } = this;
     if (definition === undefined) return undefined;
@@ -107,6 +133,7 @@ export class Instance implements Job {
       run: this.identity.run,
       newRunId: () => this.#host.newRunId(),
       limits: this.#host.limits,
+      guard: this.#host.guard,
     });
   }
 
@@ -162,7 +189,12 @@ export class Instance implements Job {
       }
       if (execution !== undefined) this.#fold(turn, execution.takeFacts());
       const mail = this.mailbox[this.#next];
-      if (mail === undefined || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) break;
+      if (mail === undefined || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) {
+        // All that came in has been handled: what waits for the workflow's own state may go on.
+        if (execution?.settleConditions() !== true) break;
+        if (execution.busy) return false;
+        continue;
+      }
       this.#next += 1;
       this.#turnWeight += weightOf(mail.fact);
       if (this.#apply(turn, mail) && execution?.busy === true) return false;
@@ -189,7 +221,7 @@ export class Instance implements Job {
     if (verdict.kind === "refuse") turn.verdicts.push(verdict.error);
     else if (verdict.kind !== "apply") turn.verdicts.push("known");
     else {
-      const misfit = fact.type === "EventReceived" ? this.#misfit(fact) : undefined;
+      const misfit = this.#refusal(fact);
       turn.verdicts.push(misfit ?? "done");
       if (misfit === undefined) return this.#deliver(turn, fact);
     }
@@ -226,6 +258,14 @@ export class Instance implements Job {
   #mustWait(fact: Incoming): boolean {
     if (fact.type === "TerminateRequested" || fact.type === "Parked") return false;
     return this.execution === undefined || (this.state.parked !== undefined && fact.type !== "Resumed");
+  }
+
+  /** Why a message is turned away before anything of it is recorded. */
+  #refusal(fact: Incoming): WovyrError | undefined {
+    if (fact.type === "EventReceived") return this.#misfit(fact);
+    if (fact.type !== "UpdateRequested") return undefined;
+    const refusal = this.execution?.handlers.refusal(fact);
+    return refusal === undefined || refusal instanceof WovyrError ? refusal : new WovyrError(refusal.message, { code: "UPDATE_REJECTED" });
   }
 
   /** Why an event's payload cannot be meant for this run: it does not fit the declared schema, or that of the wait that is open for it. */
@@ -273,11 +313,22 @@ export class Instance implements Job {
 
 /** How a run ends whose code cannot be run: everything open is closed, then it is terminated. */
 function endWithoutCode(state: InstanceState, fact: Extract<Incoming, { type: "TerminateRequested" }>): HistoryFact[] {
-  const open = [...state.activities.keys(), ...state.timers.keys(), ...state.waits.keys(), ...state.children.keys()];
+  const open = [
+    ...state.activities.keys(),
+    ...state.timers.keys(),
+    ...state.waits.keys(),
+    ...state.children.keys(),
+    ...state.conditions.keys(),
+  ];
   const failure = failureOf(
     new WovyrError(fact.reason ?? "terminated on request", {
       code: "TERMINATED",
     }),
   );
-  return [fact, ...open.map((effect) => ({ type: "EffectCancelled" as const, effect })), { type: "InstanceTerminated", failure }];
+  return [
+    fact,
+    ...open.map((effect) => ({ type: "EffectCancelled" as const, effect })),
+    ...[...state.updates.keys()].map((message) => ({ type: "UpdateFailed" as const, message, failure })),
+    { type: "InstanceTerminated", failure },
+  ];
 }

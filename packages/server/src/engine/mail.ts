@@ -58,6 +58,7 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
     case "ChildRejected":
       return when(state.children.has(fact.effect));
     case "EventReceived":
+    case "UpdateRequested":
     case "CancelRequested":
     case "TerminateRequested":
       return judgeMessage(state, fact);
@@ -98,6 +99,7 @@ export function weightOf(fact: Incoming): number {
     case "ChildCompleted":
       return fact.output.length;
     case "InstanceStarted":
+    case "UpdateRequested":
       return fact.input.length;
     default:
       return 256;
@@ -122,6 +124,7 @@ export function mailIdentity(fact: Incoming): string {
     case "ChildRejected":
       return `child:${fact.effect}`;
     case "EventReceived":
+    case "UpdateRequested":
     case "CancelRequested":
     case "TerminateRequested":
       return `message:${fact.message}`;

@@ -23,22 +23,28 @@ import {
   type Page,
   parse,
   type ResultResponse,
+  type RunGraph,
   type StartRequest,
   type StartResponse,
   type Status,
   type StreamItem,
   type Turn,
   turnView,
+  type UpdateResponse,
   viewOfFailure,
+  type Woken,
   type WorkflowDefinition,
+  type WorkflowDetails,
   type WorkflowInfo,
 } from "@wovyr/sdk/internal";
+import { staticGraph } from "../graph/static-graph.ts";
 import { cursorAfter, runOfCursor } from "./cursor.ts";
 import type { Engine } from "./engine.ts";
+import type { Mail } from "./mail.ts";
 import type { InstanceRow, ListFilter, StoredStatus } from "./ports/store.ts";
 import { type Start, StartRefused } from "./start.ts";
 import { followRun } from "./stream.ts";
-import { descriptionOf, statusOf, summaryOf } from "./views.ts";
+import { descriptionOf, runGraphOf, statusOf, summaryOf } from "./views.ts";
 
 const maxBatch = 1_000;
 const maxPage = 500;
@@ -47,6 +53,7 @@ const maxEvents = 1_000;
 const defaultEvents = 500;
 const turnsPerRead = 500;
 const maxPagesRead = 20;
+const defaultUpdateWait = 30_000;
 
 export class LocalOperations implements Operations {
   readonly #tenant: string;
@@ -67,8 +74,10 @@ export class LocalOperations implements Operations {
     return registry.names.map((name) => infoOf(registry.versions(name)));
   }
 
-  async getWorkflow(name: string): Promise<WorkflowInfo> {
-    return infoOf(this.#engine().options.registry.versions(name));
+  async getWorkflow(name: string): Promise<WorkflowDetails> {
+    const versions = this.#engine().options.registry.versions(name);
+    const graph = Object.fromEntries(versions.map((definition) => [definition.version, staticGraph(definition)]));
+    return { ...infoOf(versions), graph };
   }
 
   // ── starting ───────────────────────────────────────────────────────────────────────────────────────────
@@ -123,7 +132,7 @@ export class LocalOperations implements Operations {
           status = engine.table.get(run)?.state.status ?? status;
           resolve();
         };
-        engine.startInstance(start, { accepted, refused: reject });
+        engine.startInstance(start, { accepted, refused: reject }, this.#eventMail(engine, request));
       });
     } catch (error) {
       result?.giveUp();
@@ -139,6 +148,19 @@ export class LocalOperations implements Operations {
       replayed: false,
       ...(closed !== undefined && { result: closed }),
     };
+  }
+
+  /** The event that goes with a start. */
+  #eventMail(engine: Engine, { event }: StartRequest): Mail[] {
+    if (event === undefined) return [];
+    const message = event.idempotencyKey ?? `m-${engine.newRunId()}`;
+    return [{ fact: this.#eventFact(engine, message, event.name, event.payload) }];
+  }
+
+  #eventFact(engine: Engine, message: string, name: string, payload: unknown): Incoming {
+    checkName(name, "the name of an event");
+    const { payload: limit } = engine.options.limits.execution;
+    return { type: "EventReceived", message, name, payload: encodePayload(payload, { limit, what: `payload of event "${name}"` }) };
   }
 
   #startOf(engine: Engine, definition: WorkflowDefinition, request: StartRequest): Start {
@@ -242,6 +264,11 @@ export class LocalOperations implements Operations {
       // It closed meanwhile: the id is free.
       return this.#startOnce(request);
     }
+    if (request.event !== undefined && open.workflow === workflow) {
+      const { name, payload, idempotencyKey } = request.event;
+      await this.sendEvent(id, name, payload, { runId: open.run, ...(idempotencyKey !== undefined && { idempotencyKey }) });
+      return this.#existing(open, false, request);
+    }
     if (request.onConflict === "return" && open.workflow === workflow) return this.#existing(open, false, request);
     throw new ApiError(
       `An open instance of workflow "${open.workflow}" has the id "${id}" (run ${open.run}). Use another id, wait until it ends, or pass onConflict: "return" to get it.`,
@@ -330,6 +357,12 @@ export class LocalOperations implements Operations {
     const row = await this.#row(engine, id, options.runId);
     const turns = await this.#turns(engine, row.run);
     return descriptionOf(row, turns, await engine.revival.waitingAt(row));
+  }
+
+  async graph(id: string, options: { readonly runId?: string } = {}): Promise<RunGraph> {
+    const engine = this.#engine();
+    const row = await this.#row(engine, id, options.runId);
+    return runGraphOf(row, await this.#turns(engine, row.run));
   }
 
   async result(
@@ -445,19 +478,32 @@ export class LocalOperations implements Operations {
     payload: unknown,
     options: { readonly runId?: string; readonly idempotencyKey?: string } = {},
   ): Promise<Delivered> {
-    return this.#message(id, options, (message, engine) => {
-      checkName(event, "the name of an event");
-      const what = `payload of event "${event}"`;
-      return {
-        type: "EventReceived",
-        message,
-        name: event,
-        payload: encodePayload(payload, {
-          limit: engine.options.limits.execution.payload,
-          what,
-        }),
-      };
-    });
+    return this.#message(id, options, (message, engine) => this.#eventFact(engine, message, event, payload));
+  }
+
+  async query(id: string, query: string, input: unknown, options: { readonly runId?: string } = {}): Promise<unknown> {
+    const engine = this.#acting();
+    return engine.dialogue.query(await this.#row(engine, id, options.runId), query, input);
+  }
+
+  async update(
+    id: string,
+    update: string,
+    input: unknown,
+    options: { readonly runId?: string; readonly idempotencyKey?: string; readonly wait?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<UpdateResponse> {
+    const engine = this.#acting();
+    const { run } = await this.#row(engine, id, options.runId);
+    const { idempotencyKey, wait = defaultUpdateWait, signal } = options;
+    return engine.dialogue.update({ tenant: this.#tenant, run, id }, { name: update, input, idempotencyKey, wait, signal });
+  }
+
+  async wake(id: string, options: { readonly runId?: string } = {}): Promise<Woken> {
+    const engine = this.#acting();
+    const row = await this.#row(engine, id, options.runId);
+    if (row.closedAt !== undefined)
+      throw new ApiError(`The run has ended (${statusOf(row)}); it does not sleep.`, { code: "INSTANCE_CLOSED" });
+    return { woken: await engine.dialogue.wake(row) };
   }
 
   cancel(
@@ -637,8 +683,10 @@ function requestDigest({
   memo,
   correlationId,
   onConflict,
+  event,
 }: StartRequest): string {
-  return digest([workflow, id, version, input, startAt, delay, attributes, memo, correlationId, onConflict]);
+  const said = [workflow, id, version, input, startAt, delay, attributes, memo, correlationId, onConflict];
+  return digest(event === undefined ? said : [...said, event]);
 }
 
 function bounded(value: number, max: number, what: string): number {

@@ -244,6 +244,21 @@ export class Revival {
     return execution.waitingAt();
   }
 
+  /** A run, closed or not, replayed apart from the one that is at work. Throws when its code is not here or does not match its history. */
+  async replayed(row: InstanceRow): Promise<Instance> {
+    const loaded = await this.#loader.load(row);
+    const instance = this.#engine.newInstance({ ...row });
+    if (loaded === undefined || instance.definition === undefined)
+      throw new WovyrError(`The code of workflow "${row.workflow}" version "${row.version}" is not here; queries need it.`, {
+        code: "INSTANCE_PARKED",
+      });
+    const failure = await new Promise<Error | undefined>((resolve) =>
+      this.#engine.turns.add(new Replay(instance, loaded.turns, row.tail, this.#engine.turns, resolve)),
+    );
+    if (failure !== undefined) throw new WovyrError(failure.message, { code: "INSTANCE_PARKED", cause: failure });
+    return instance;
+  }
+
   /** What went wrong, told with its line. Undefined when lines are remembered anyway, or when it does not happen again. */
   async diagnose(instance: Instance, turns: LoadedRun["turns"], next: VoidTurn | undefined): Promise<Error | undefined> {
     const execution = sitesAreRemembered() ? undefined : instance.newExecution();

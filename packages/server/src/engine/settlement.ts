@@ -6,6 +6,7 @@
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import { type ActivityEffect, CancelledError, failureOf, type Incoming } from "@wovyr/sdk/internal";
+import { updateKey } from "./dialogue.ts";
 import type { Engine } from "./engine.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
 import type { TurnOutcome } from "./lane.ts";
@@ -75,6 +76,10 @@ export class Settlement {
     if (instance.phase === "saving") this.#startWork(instance, turn, prepared, rejectedChildren);
     this.#keepHeld(instance, turn.held);
     if (turn.plan.closing !== undefined) this.#engine.waiters.tell(instance.identity.run, turn.plan.closing);
+    if (this.#engine.updates.count > 0)
+      for (const fact of turn.facts)
+        if (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed")
+          this.#engine.updates.tell(updateKey(instance.identity.run, fact.message), fact);
     if (instance.phase !== "saving") return;
     instance.phase = "idle";
     this.#engine.queue(instance);

@@ -118,6 +118,12 @@ export class TurnPlan {
         return;
       case "ActivityCompleted":
       case "EventReceived":
+      case "UpdateRequested":
+      case "UpdateCompleted":
+      case "UpdateFailed":
+      case "ConditionAwaited":
+      case "ConditionMet":
+      case "Patched":
       case "ChildCompleted":
       case "ChildFailed":
       case "ChildRejected":

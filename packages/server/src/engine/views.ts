@@ -1,9 +1,12 @@
 /** What the API shows of rows and histories: payloads decoded, times as dates. */
 import {
   decodePayload,
+  graphOf,
+  type HistoryEvent,
   type InstanceDescription,
   InstanceState,
   type InstanceSummary,
+  type RunGraph,
   type Status,
   type Turn,
   viewOfFailure,
@@ -90,4 +93,23 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], waitingA
       }),
     ...(state.parked !== undefined && { parked: viewOfFailure(state.parked) }),
   };
+}
+
+/** A run as nodes and edges. */
+export function runGraphOf(row: InstanceRow, turns: readonly Turn[]): RunGraph {
+  const graph = graphOf(eventsOf(turns));
+  return {
+    id: row.id,
+    runId: row.run,
+    ...graph,
+    ...(turns.length === 0
+      ? { workflow: row.workflow, version: row.version, status: statusOf(row) }
+      : { status: graph.status ?? statusOf(row) }),
+  };
+}
+
+/** The facts as events, payloads as they are stored: a graph shows none. */
+function* eventsOf(turns: readonly Turn[]): Generator<HistoryEvent> {
+  for (const { seq, at, events } of turns)
+    for (const [index, fact] of events.entries()) yield { seq: seq + index, turn: seq, type: fact.type, at: new Date(at), data: fact };
 }

@@ -38,15 +38,21 @@ export class Waiters<T> {
     const waiting = this.#byRun.get(run);
     if (waiting === undefined) return;
     this.#byRun.delete(run);
-    this.#count -= waiting.size;
-    for (const waiter of [...waiting]) waiter.tell(value);
+    for (const waiter of this.#taken(waiting)) waiter.tell(value);
   }
 
   /** Nobody is told any more. */
   giveUp(reason: WovyrError): void {
-    const all = [...this.#byRun.values()].flatMap((waiting) => [...waiting]);
+    const all = [...this.#byRun.values()].flatMap((waiting) => this.#taken(waiting));
     this.#byRun.clear();
-    this.#count = 0;
     for (const waiter of all) waiter.giveUp(reason);
+  }
+
+  /** Those of a run, who are counted no more: giving the wait up afterwards changes nothing. */
+  #taken(waiting: Set<Waiter<T>>): Waiter<T>[] {
+    const taken = [...waiting];
+    waiting.clear();
+    this.#count -= taken.length;
+    return taken;
   }
 }

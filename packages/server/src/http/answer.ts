@@ -5,6 +5,8 @@ export type Answer = {
   readonly status: number;
   readonly value?: unknown;
   readonly text?: string;
+  /** The content type of `text`; default: that of the view. */
+  readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
 };
 

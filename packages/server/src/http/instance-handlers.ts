@@ -1,9 +1,20 @@
-import { type Delivered, type HistoryPage, isClosed } from "@wovyr/sdk/internal";
+import { type Delivered, graphFormatOf, type HistoryPage, isClosed, mermaidType, toMermaid } from "@wovyr/sdk/internal";
 import { type Answer, bodyText, replayedHeader } from "./answer.ts";
 import type { Handlers } from "./handler.ts";
-import { type LongPolls, resultOf } from "./long-polls.ts";
+import { type LongPolls, resultOf, shownResult } from "./long-polls.ts";
 
-type Served = "listInstances" | "getInstance" | "getResult" | "getHistory" | "sendEvent" | "cancelInstance" | "terminateInstance";
+type Served =
+  | "listInstances"
+  | "getInstance"
+  | "getResult"
+  | "getHistory"
+  | "getGraph"
+  | "sendEvent"
+  | "queryInstance"
+  | "updateInstance"
+  | "wakeInstance"
+  | "cancelInstance"
+  | "terminateInstance";
 
 export function instanceHandlers(polls: LongPolls): Pick<Handlers, Served> {
   return {
@@ -33,12 +44,40 @@ export function instanceHandlers(polls: LongPolls): Pick<Handlers, Served> {
       };
     },
 
+    async getGraph({ operations, names, query: { format, ...query }, request }) {
+      const graph = await operations.graph(names.id, query);
+      return graphFormatOf(format, request.headers.accept) === "mermaid"
+        ? { status: 200, text: toMermaid(graph), type: `${mermaidType}; charset=utf-8` }
+        : { status: 200, value: graph };
+    },
+
     async sendEvent({ operations, names, query, body, idempotencyKey }) {
       const options = {
         ...query,
         ...(idempotencyKey !== undefined && { idempotencyKey }),
       };
       return accepted(names.id, await operations.sendEvent(names.id, names.name, body.payload, options));
+    },
+
+    async queryInstance({ operations, names, query, body, view }) {
+      const output = await operations.query(names.id, names.name, body.input, query);
+      return { status: 200, value: { output: view === "plain" ? (output ?? null) : output } };
+    },
+
+    async updateInstance({ operations, names, query: { runId, wait = 30_000 }, body, idempotencyKey, view, reply }) {
+      const options = { ...(runId !== undefined && { runId }), ...(idempotencyKey !== undefined && { idempotencyKey }) };
+      const update = (more: { readonly wait: number; readonly signal?: AbortSignal }) =>
+        operations.update(names.id, names.name, body.input, { ...options, ...more });
+      const value = await polls.wait(
+        reply.raw,
+        (signal) => update({ wait, signal }),
+        () => update({ wait: 0 }),
+      );
+      return { status: value.status === "Open" ? 202 : 200, value: shownResult(value, view) };
+    },
+
+    async wakeInstance({ operations, names, query }) {
+      return { status: 202, value: { id: names.id, ...(await operations.wake(names.id, query)) } };
     },
 
     async cancelInstance({ operations, names, query, body, idempotencyKey }) {

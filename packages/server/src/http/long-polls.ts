@@ -60,6 +60,6 @@ export async function resultOf(
 }
 
 /** A completed run without an output shows `null` in the plain view. */
-export function shownResult<T extends ResultResponse>(result: T, view: View): T {
+export function shownResult<T extends { readonly status: string; readonly output?: unknown }>(result: T, view: View): T {
   return view === "plain" && result.status === "Completed" && result.output === undefined ? { ...result, output: null } : result;
 }

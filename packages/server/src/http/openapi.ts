@@ -113,14 +113,14 @@ function successAnswers(route: Route, components: Map<string, unknown>): Json {
   return Object.fromEntries(Object.entries<RouteAnswer>(route.answers).map(([status, answer]) => [status, answerOf(answer, components)]));
 }
 
-function answerOf({ description, schema, type, headers }: RouteAnswer, components: Map<string, unknown>): Json {
+function answerOf({ description, schema, type, text, headers }: RouteAnswer, components: Map<string, unknown>): Json {
   return {
     description,
     ...(headers !== undefined && {
       headers: Object.fromEntries(headers.map((name) => [name, { schema: { type: "string" } }])),
     }),
     ...(schema !== undefined && {
-      content: bodyContent(jsonOf(schema, components)),
+      content: { ...bodyContent(jsonOf(schema, components)), ...(text !== undefined && { [text]: { schema: { type: "string" } } }) },
     }),
     ...(type !== undefined && {
       content: {

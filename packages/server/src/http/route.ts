@@ -67,9 +67,9 @@ function searchOf({ url }: FastifyRequest): string {
   return at < 0 ? "" : url.slice(at + 1);
 }
 
-function written({ status, value, text, headers }: Answer, reply: FastifyReply, view: View): string {
+function written({ status, value, text, type, headers }: Answer, reply: FastifyReply, view: View): string {
   reply.code(status);
   if (headers !== undefined) reply.headers(headers);
-  if (status !== 204) reply.header("content-type", contentTypes[view]);
+  if (status !== 204) reply.header("content-type", type ?? contentTypes[view]);
   return text ?? bodyText(value, view);
 }

@@ -6,6 +6,7 @@ import {
   milliseconds,
   problemOf,
   type StartBody,
+  type StartEvent,
   type StartRequest,
 } from "@wovyr/sdk/internal";
 import { replayedHeader } from "./answer.ts";
@@ -44,7 +45,7 @@ export function startHandlers(polls: LongPolls): Pick<Handlers, "startInstance" 
 }
 
 function startRequest(workflow: string, body: StartBody, idempotencyKey: string | undefined): StartRequest {
-  const { input, id, version, startAt, delay, attributes, memo, correlationId, onConflict } = body;
+  const { input, id, version, startAt, delay, attributes, memo, correlationId, onConflict, event } = body;
   if (startAt !== undefined && delay !== undefined) {
     throw new ApiError("startAt and delay both say when to start: give one of them", { code: "INVALID_OPTION" });
   }
@@ -59,6 +60,7 @@ function startRequest(workflow: string, body: StartBody, idempotencyKey: string 
     ...(memo !== undefined && { memo }),
     ...(correlationId !== undefined && { correlationId }),
     ...(onConflict !== undefined && { onConflict }),
+    ...(event !== undefined && { event: event as StartEvent }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
 }

@@ -18,7 +18,7 @@ export const workflowHandlers: Pick<Handlers, "listWorkflows" | "getWorkflow"> =
 };
 
 /** Schemas as JSON: what a schema library keeps in them beside (symbols, functions) is not for the wire. */
-function shown(info: WorkflowInfo): object {
+function shown<T extends WorkflowInfo>(info: T): object {
   return { ...info, input: plain(info.input), output: plain(info.output) };
 }
 

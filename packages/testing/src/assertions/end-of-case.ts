@@ -119,6 +119,7 @@ async function conservationProblems(environment: TestEnvironment, runs: readonly
   }
   for (const run of runs)
     problems.push(...runProblems(run, timers, inbox, byRun).map((problem) => `${run.row.workflow} ${run.row.run} ${problem}`));
+  if (engine.waiters.count < 0 || engine.updates.count < 0) problems.push("more callers were told of results than waited");
   if (engine.waiters.count > 0 && runs.every((run) => run.row.closedAt !== undefined))
     problems.push(`${engine.waiters.count} callers wait for results although every run is closed`);
   return problems;
@@ -135,7 +136,14 @@ function runProblems(
   const mine = timers.filter((timer) => timer.run === row.run);
   const messages = inbox.filter((message) => message.run === row.run);
   if (state.closed) {
-    const open = [...state.activities.keys(), ...state.timers.keys(), ...state.waits.keys(), ...state.children.keys()];
+    const open = [
+      ...state.activities.keys(),
+      ...state.timers.keys(),
+      ...state.waits.keys(),
+      ...state.children.keys(),
+      ...state.conditions,
+      ...state.updates.keys(),
+    ];
     if (open.length > 0) problems.push(`is closed with open effects: ${open.join(", ")}`);
     if (row.status !== state.status) problems.push(`is stored as ${row.status} and is ${state.status}`);
     for (const child of byRun.values())
@@ -161,8 +169,9 @@ function runProblems(
     if (child?.row.closedAt === undefined && child !== undefined) continue;
     if (!messages.some((message) => message.message === `child:${effect}`)) problems.push(`waits for child ${effect}, which is not open`);
   }
-  if (state.activities.size + state.timers.size + state.waits.size + state.children.size + messages.length === 0)
-    problems.push("is open and nothing can wake it");
+  // A condition may be met by an event or an update that the run handles.
+  const sources = state.activities.size + state.timers.size + state.waits.size + state.children.size + state.conditions.size;
+  if (sources + messages.length === 0) problems.push("is open and nothing can wake it");
   return problems;
 }
 

@@ -21,7 +21,17 @@ import {
   type Turn,
   turnView,
 } from "@wovyr/sdk/internal";
-import { defaultJournalLimits, type Engine, type EngineLimits, memoryStore, type Store, type StoreProvider } from "@wovyr/server/internal";
+import {
+  type DeterminismGuard,
+  defaultJournalLimits,
+  determinismGuard,
+  type Engine,
+  type EngineLimits,
+  type Guard,
+  memoryStore,
+  type Store,
+  type StoreProvider,
+} from "@wovyr/server/internal";
 import { EventFakes } from "../fakes/event-fakes.ts";
 import type { Fake } from "../fakes/fake.ts";
 import { Fakes } from "../fakes/fakes.ts";
@@ -65,6 +75,11 @@ export type TestEnvironmentOptions = {
   readonly evictAlways?: boolean;
   /** Default true: time jumps by itself when nothing else can happen and somebody waits. */
   readonly autoSkip?: boolean;
+  /**
+   * What happens when workflow code asks for the time of day, chance, a timer or the network: `error` (default) throws at the call, `warn` leaves a line in
+   * `logs`.
+   */
+  readonly determinismGuard?: DeterminismGuard;
   /** Lease on the shards; default: for ever, so that its renewals need no time. */
   readonly lease?: Duration;
 };
@@ -98,6 +113,7 @@ export class TestEnvironment implements AsyncDisposable {
   readonly #conductor: Conductor | undefined;
   readonly #relay: OperationsRelay;
   readonly #lines = new LogLines();
+  readonly #guard: Guard | undefined;
   readonly #attempts = new Attempts();
   readonly #trouble: ProcessTrouble;
   readonly #time: TimeSkip;
@@ -114,6 +130,7 @@ export class TestEnvironment implements AsyncDisposable {
   constructor(options: TestEnvironmentOptions, conductor?: Conductor) {
     this.#options = options;
     this.#conductor = conductor;
+    this.#guard = determinismGuard(options.determinismGuard ?? "error", this.#lines);
     this.#fakes = new Fakes(options.fakes ?? [], options.workflows);
     this.clock = new VirtualClock((options.clock ?? new Date("2026-01-01T00:00:00Z")).getTime());
     this.random = new SeededRandom(options.seed ?? 1);
@@ -338,6 +355,7 @@ export class TestEnvironment implements AsyncDisposable {
       log: this.#lines,
       codec: this.#options.codec,
       limits: this.limits,
+      guard: this.#guard,
       node: `test-${this.#lives}`,
       lease: this.#options.lease === undefined ? century : milliseconds(this.#options.lease, "lease"),
       executed: (key) => this.executions.note(key),
@@ -392,6 +410,7 @@ export class TestEnvironment implements AsyncDisposable {
     // Rejections are noticed when the microtasks have drained.
     await new Promise<void>((resolve) => setImmediate(resolve));
     this.#time.stop();
+    this.#guard?.dispose();
     for (const zombie of this.#zombies.keys()) zombie.crash();
     this.crash();
     await this.#disconnected;

@@ -98,12 +98,16 @@ export class OperationsRelay {
       describe: (id, options) => this.#call((operations) => operations.describe(id, options)),
       result: (id, options) => this.#patient((operations) => operations.result(id, options)),
       history: (id, request) => this.#call((operations) => operations.history(id, request)),
+      graph: (id, options) => this.#call((operations) => operations.graph(id, options)),
       stream: (id, options) => live().stream(id, options),
       sendEvent: (id, event, payload, options) =>
         this.#noted(
           (operations) => operations.sendEvent(id, event, payload, options),
           ({ replayed }) => (replayed ? [] : [{ kind: "event", id, name: event }]),
         ),
+      query: (id, name, input, options) => this.#call((operations) => operations.query(id, name, input, options)),
+      update: (id, name, input, options) => this.#call((operations) => operations.update(id, name, input, options)),
+      wake: (id, options) => this.#call((operations) => operations.wake(id, options)),
       cancel: (id, options) =>
         this.#noted(
           (operations) => operations.cancel(id, options),

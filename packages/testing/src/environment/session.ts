@@ -6,7 +6,7 @@
  * 3. It counts what is under way, so that one can tell that nothing moves without waiting for time to pass.
  */
 import { NonRetryableError } from "@wovyr/sdk";
-import type { ActivityContext, ActivityDefinition, PayloadCodec } from "@wovyr/sdk/internal";
+import type { ActivityContext, ActivityDefinition, PayloadCodec, WorkflowGuard } from "@wovyr/sdk/internal";
 import {
   type ActivityExecutor,
   type Engine,
@@ -41,6 +41,7 @@ export type SessionOptions = {
   readonly log: EngineLog;
   readonly codec: PayloadCodec | undefined;
   readonly limits: EngineLimits;
+  readonly guard: WorkflowGuard | undefined;
   readonly node: string;
   /** Milliseconds. */
   readonly lease: number;
@@ -70,10 +71,11 @@ export class Session {
   constructor(options: SessionOptions) {
     this.#options = options;
     this.node = options.node;
-    const { provider, fakes, clock, codec, log, random, limits, node, lease, deadOwners } = options;
+    const { provider, fakes, clock, codec, log, random, limits, guard, node, lease, deadOwners } = options;
     this.host = new EngineHost({
       random,
       limits,
+      guard,
       node,
       lease,
       deadOwners,

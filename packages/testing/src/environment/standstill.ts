@@ -16,6 +16,7 @@ export function openWaits(state: InstanceState): string[] {
     ...(state.parked === undefined ? [] : [`it is parked (${state.parked.message})`]),
     ...[...state.waits.values()].map((wait) => `event "${wait.name}"`),
     ...[...state.children.values()].map((child) => `child "${child.id}"`),
+    ...(state.conditions.size > 0 ? ["a condition"] : []),
     ...[...state.activities.values()].map((activity) => `activity "${activity.name}"`),
     ...(state.tail === 0 ? ["its start has not been applied"] : []),
   ];

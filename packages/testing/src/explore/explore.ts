@@ -6,17 +6,18 @@
  * 3. The same options and seed play the same cases. A case that fails is made smaller as long as it fails, and its text plays it again.
  */
 import { isDeepStrictEqual } from "node:util";
-import type { AnyWorkflow, EventDef, Workflow } from "@wovyr/sdk";
+import type { AnyWorkflow, Workflow } from "@wovyr/sdk";
 import { WovyrError } from "@wovyr/sdk";
+import type { StartEvent } from "@wovyr/sdk/client";
 import type { TestLimits } from "../environment/environment.ts";
 import { SeededRandom } from "../environment/seeded-random.ts";
 import type { Fake } from "../fakes/fake.ts";
 import { AnyFake } from "../fakes/fake.ts";
 import { historyText } from "../history/history-text.ts";
 import { activityFaults, type Case, caseText, commitFaults, type Fault, parseCase, plainCase } from "./case.ts";
-import { type Delivery, type ExploredRun, type Played, play, type Scene } from "./play.ts";
+import { type ExploredRun, type Played, play, type Scene } from "./play.ts";
 
-export type { Delivery, ExploredRun } from "./play.ts";
+export type { ExploredRun } from "./play.ts";
 
 export type ExploreOptions<O> = {
   /** Workflows beside the explored one: its children. */
@@ -24,7 +25,7 @@ export type ExploreOptions<O> = {
   /** Stand-ins; they are reset before each case. A function makes them anew, and may reset what they write to. */
   readonly fakes?: readonly Fake[] | (() => readonly Fake[]);
   /** Events that are sent to the run, in this order, at times that the case chooses; made by `delivery`. */
-  readonly events?: readonly Delivery[];
+  readonly events?: readonly StartEvent[];
   /** Whether orders may cancel the run. Default false. */
   readonly cancel?: boolean;
   /** `everywhere` (default): every kind of fault at every commit and attempt. */
@@ -65,11 +66,6 @@ export class ExplorationError extends Error {
     this.seed = seed;
     this.problems = problems;
   }
-}
-
-/** An event for the `events` of an exploration. */
-export function delivery<P>(event: EventDef<unknown, P>, ...payload: undefined extends P ? [payload?: P] : [payload: P]): Delivery {
-  return { event: event.name, payload: payload[0] };
 }
 
 /** Plays every case; rejects with an `ExplorationError` at the first that fails. */

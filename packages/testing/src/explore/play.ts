@@ -13,6 +13,7 @@ import {
   type FailureView,
   type HistoryEvent,
   type InstanceState,
+  type StartEvent,
   viewOfFailure,
 } from "@wovyr/sdk/internal";
 import { memoryStore } from "@wovyr/server/internal";
@@ -24,15 +25,13 @@ import type { Fake } from "../fakes/fake.ts";
 import { type Case, type Choice, caseText } from "./case.ts";
 import { Stage } from "./stage.ts";
 
-/** An event that is sent to the run at some time. */
-export type Delivery = { readonly event: string; readonly payload: unknown };
-
 export type Scene = {
   readonly workflow: Workflow<never, unknown>;
   readonly input: unknown;
   readonly workflows: readonly AnyWorkflow[];
   readonly fakes: () => readonly Fake[];
-  readonly events: readonly Delivery[];
+  /** Sent to the run at some time. */
+  readonly events: readonly StartEvent[];
   readonly cancel: boolean;
   readonly limits: TestLimits;
   readonly clock: Date | undefined;
@@ -204,7 +203,7 @@ class Player {
       ...this.#stage.held.map((happening) => ({ label: happening.label, happen: () => this.#stage.take(happening) })),
       ...(next === undefined || this.#handle === undefined
         ? []
-        : [{ label: `event ${next.event} is sent`, happen: () => this.#send(next) }]),
+        : [{ label: `event ${next.name} is sent`, happen: () => this.#send(next) }]),
       ...(due === undefined ? [] : [{ label: "time passes", happen: () => this.#env.clock.advanceTo(due) }]),
       ...(cancel && !this.#cancelled && this.#handle !== undefined ? [{ label: cancellation, happen: () => this.#cancel() }] : []),
     ];
@@ -218,10 +217,9 @@ class Player {
     return { index: this.#random.below(offered), together: this.#random.below(4) === 0 };
   }
 
-  #send({ event, payload }: Delivery): void {
-    const idempotencyKey = `sent-${this.#sent}`;
+  #send({ name, payload, idempotencyKey = `sent-${this.#sent}` }: StartEvent): void {
     this.#sent += 1;
-    this.#call(() => this.#env.client.handle(id).send({ name: event } as never, payload as never, { idempotencyKey } as never));
+    this.#call(() => this.#env.client.handle(id).send({ name } as never, payload as never, { idempotencyKey } as never));
   }
 
   #cancel(): void {

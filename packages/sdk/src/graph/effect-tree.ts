@@ -1,0 +1,408 @@
+/**
+ * The effects of a history as a tree of places: what each came to, and which contain which.
+ *
+ * 1. A fact asks for an effect or says what became of one; facts that name an effect that nobody asked for, and facts of types that are not known, become
+ *    plain effects. Nothing throws.
+ * 2. Steps of one generator are in the order of their ids; one with a chosen id stands after what was asked for before it.
+ * 3. Beyond `maxNodes` effects are only counted.
+ */
+import type { EffectId } from "../model/history.ts";
+import { suspectLosses } from "../model/instance-state.ts";
+import type { HistoryEvent } from "../protocol/operations.ts";
+import { type EffectPlace, placeOf } from "./effect-place.ts";
+import type { GraphAttempt, GraphFailure, GraphNode, NodeKind, NodeState } from "./graph.ts";
+
+/** An effect that history tells of. */
+export type Told = {
+  readonly kind: NodeKind;
+  readonly name: string;
+  readonly startedAt: Date;
+  state: NodeState | undefined;
+  endedAt?: Date;
+  dueAt?: Date;
+  failure?: GraphFailure;
+  childRun?: NonNullable<GraphNode["childRun"]>;
+  abandoned?: boolean;
+  attempts?: Mutable<GraphAttempt>[];
+  losses: number;
+};
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** A place in the tree: an effect, what its branches belong to, or a generator with steps; as ids go, one of the three. */
+export type Place = {
+  readonly id: EffectId;
+  readonly stands: EffectPlace;
+  readonly within: Place | undefined;
+  /** Number of the first event that tells of it or of what it contains. */
+  readonly since: number;
+  told: Told | undefined;
+  readonly steps: Place[];
+  readonly branches: Place[];
+  /** Timers of the runtime's own. */
+  readonly beside: Place[];
+  /** Number of the event that ended it; infinite while it is open. */
+  until: number;
+};
+
+type Data = Readonly<Record<string, unknown>>;
+
+export class EffectTree {
+  readonly root: Place;
+  /** Places that messages from outside began. */
+  readonly outside: Place[] = [];
+  /** The start of the run, and its end or where it stands when it is parked. */
+  readonly start: Told = { kind: "start", name: "start", startedAt: new Date(0), state: undefined, losses: 0 };
+  end: Told | undefined;
+  workflow = "";
+  version = "";
+  /** Effects that found no room. */
+  leftOut = 0;
+  readonly #places = new Map<EffectId, Place>();
+  readonly #maxNodes: number;
+  /** Effects of updates, by message. */
+  readonly #updates = new Map<string, EffectId>();
+  /** Nodes that the tree will have; `start`, `end` and `more` are three. */
+  #size = 3;
+  #turn = 0;
+  /** What the turn began with. */
+  #cause: Place | undefined;
+
+  constructor(maxNodes: number) {
+    this.#maxNodes = maxNodes;
+    this.root = newPlace("", { kind: "outside" }, undefined, 0);
+    this.#places.set("", this.root);
+  }
+
+  /** Anything that is not over yet? */
+  get open(): boolean {
+    return this.end === undefined || this.end.state === "Parked";
+  }
+
+  apply({ seq, turn, type, at, data }: HistoryEvent): void {
+    if (this.#turn !== turn) {
+      this.#turn = turn;
+      this.#cause = undefined;
+    }
+    this.#fold(type, data, new Date(at), seq);
+  }
+
+  #fold(type: string, data: Data, at: Date, seq: number): void {
+    const told = (kind: NodeKind, name: string, state: NodeState | undefined): Told => ({ kind, name, startedAt: at, state, losses: 0 });
+    switch (type) {
+      case "InstanceStarted":
+        this.workflow = text(data.workflow);
+        this.version = text(data.version);
+        Object.assign(this.start, { name: this.workflow, startedAt: at, state: "Completed" satisfies NodeState, endedAt: at });
+        return;
+      case "ActivityScheduled":
+        this.#ask(data, seq, told("activity", text(data.name), "Running"), (asked) => {
+          asked.attempts = [{ number: 1, startedAt: at }];
+        });
+        return;
+      case "TimerStarted":
+        if (data.effect === "start") {
+          this.start.state = "Scheduled";
+          this.start.dueAt = timeOf(data.due);
+          delete this.start.endedAt;
+        } else
+          this.#ask(data, seq, told("timer", text(data.purpose), "Waiting"), (asked) => {
+            asked.dueAt = timeOf(data.due);
+          });
+        return;
+      case "EventAwaited":
+        this.#ask(data, seq, told("event", text(data.name), "Waiting"));
+        return;
+      case "ChildStarted":
+        this.#ask(data, seq, told("child", text(data.workflow), "Running"), (asked) => {
+          asked.childRun = { workflow: text(data.workflow), id: text(data.id), runId: text(data.run) };
+          asked.abandoned = data.onParentClose === "abandon";
+        });
+        return;
+      case "SideEffectRecorded":
+        this.#ask(data, seq, told("sideEffect", "side effect", undefined));
+        this.#end(data, seq, at, data.failure === undefined ? "Completed" : "Failed");
+        return;
+      case "AttemptStarted":
+        this.#attempt(data, (asked, attempts) => {
+          asked.state = "Running";
+          attempts.push({ number: Number(data.attempt), startedAt: at });
+        });
+        return;
+      case "AttemptLost":
+        this.#attempt(data, (asked, attempts) => lost(asked, attempts, data.cause === "shutdown" ? "shutdown" : "crash", at));
+        return;
+      case "ActivityFailed":
+        this.#attemptFailed(data, seq, at);
+        return;
+      case "TimerFired":
+        if (data.effect === "start") {
+          Object.assign(this.start, { state: "Completed" satisfies NodeState, endedAt: at });
+          return;
+        }
+        this.#end(data, seq, at, "Completed");
+        return;
+      case "EventConsumed":
+        // A handler takes an event that nothing awaited.
+        if (this.#places.get(text(data.effect))?.told === undefined) this.#ask(data, seq, told("event", handledEvent(data), "Running"));
+        this.#end(data, seq, at, "Completed");
+        return;
+      case "ConditionAwaited":
+        this.#ask(data, seq, told("event", "condition", "Waiting"));
+        return;
+      case "UpdateRequested": {
+        const effect = `u:${this.#updates.size}`;
+        this.#updates.set(text(data.message), effect);
+        this.#ask({ effect }, seq, told("event", `update ${text(data.name)}`, "Running"));
+        this.#told({ effect });
+        return;
+      }
+      case "UpdateCompleted":
+      case "UpdateFailed":
+        this.#end({ ...data, effect: this.#updates.get(text(data.message)) }, seq, at, type === "UpdateFailed" ? "Failed" : "Completed");
+        return;
+      case "ActivityCompleted":
+      case "ConditionMet":
+      case "ChildCompleted":
+        this.#end(data, seq, at, "Completed");
+        return;
+      case "ChildFailed":
+        this.#end(data, seq, at, (text(data.status) || "Failed") as NodeState);
+        return;
+      case "ChildRejected":
+        this.#end(data, seq, at, "Failed");
+        return;
+      case "EffectCancelled":
+        if (data.effect === "start") Object.assign(this.start, { state: "Cancelled" satisfies NodeState, endedAt: at });
+        else this.#cancelled(data, seq, at);
+        return;
+      case "Parked":
+        this.end = { ...told("end", "parked", "Parked"), ...failureIn(data) };
+        return;
+      case "Resumed":
+        this.end = undefined;
+        return;
+      case "InstanceCompleted":
+      case "InstanceFailed":
+      case "InstanceCancelled":
+      case "InstanceTerminated":
+        this.#close(told("end", "end", type.slice("Instance".length) as NodeState), data, seq, at);
+        return;
+      case "EventReceived":
+      case "CancelRequested":
+      case "TerminateRequested":
+      case "VariablesChanged":
+      case "AttributesChanged":
+      case "Patched":
+        return;
+      default:
+        // Of a later version: it is shown once, by its type.
+        this.#ask(data, seq, told("unknown", type, undefined), undefined, `#${seq}`);
+    }
+  }
+
+  /** An effect is asked for: it gets its place, or is counted where there is no room. */
+  #ask(data: Data, seq: number, told: Told, then?: (told: Told) => void, otherwise = ""): void {
+    const id = text(data.effect) || otherwise;
+    const known = this.#places.get(id);
+    if (id === "" || known?.told !== undefined) return;
+    then?.(told);
+    if (known === undefined && this.#size + this.#nodesFor(id) > this.#maxNodes) {
+      this.leftOut += 1;
+      return;
+    }
+    const place = this.#place(id, seq);
+    this.#size += 1;
+    place.told = told;
+    place.until = told.state === undefined ? seq : Number.POSITIVE_INFINITY;
+  }
+
+  #told(data: Data): Told | undefined {
+    const place = this.#places.get(text(data.effect));
+    if (place !== undefined) this.#cause = place;
+    return place?.told;
+  }
+
+  #attempt(data: Data, then: (told: Told, attempts: Mutable<GraphAttempt>[]) => void): void {
+    const told = this.#told(data);
+    if (told?.attempts !== undefined) then(told, told.attempts);
+  }
+
+  #attemptFailed(data: Data, seq: number, at: Date): void {
+    this.#attempt(data, (told, attempts) => {
+      const last = attempts[attempts.length - 1];
+      if (last !== undefined)
+        Object.assign(last, { endedAt: at, ...failureIn(data), ...(data.retryAt !== undefined && { nextAt: timeOf(data.retryAt) }) });
+      if (data.retryAt !== undefined) told.state = "Retrying";
+    });
+    if (data.retryAt === undefined) this.#end(data, seq, at, nameIn(data) === "TimeoutError" ? "TimedOut" : "Failed");
+  }
+
+  #end(data: Data, seq: number, at: Date, state: NodeState): void {
+    const told = this.#told(data);
+    const place = this.#cause;
+    if (told === undefined || place?.told !== told) return;
+    Object.assign(told, { state, endedAt: at, ...failureIn(data) });
+    const running = told.attempts?.[told.attempts.length - 1];
+    if (running !== undefined && running.endedAt === undefined) running.endedAt = at;
+    place.until = seq;
+  }
+
+  #cancelled(data: Data, seq: number, at: Date): void {
+    const id = text(data.effect);
+    const late = this.#places.get(`${id}!timeout`)?.told?.state === "Completed";
+    const cause = this.#cause;
+    this.#end(data, seq, at, late ? "TimedOut" : "Cancelled");
+    // A cancellation follows from something: it is no cause itself.
+    this.#cause = cause;
+  }
+
+  /** What is open at the end of a run ends with it, but for children that outlive it. */
+  #close(end: Told, data: Data, seq: number, at: Date): void {
+    this.end = { ...end, endedAt: at, ...failureIn(data) };
+    if (this.start.state === "Scheduled") Object.assign(this.start, { state: "Cancelled" satisfies NodeState, endedAt: at });
+    for (const place of this.#places.values()) {
+      const { told } = place;
+      if (told === undefined || told.endedAt !== undefined || told.abandoned === true || told.state === undefined) continue;
+      told.state = "Cancelled";
+      told.endedAt = at;
+      place.until = seq;
+    }
+  }
+
+  // ── places ──
+
+  /** How many nodes it takes at most to show one more effect: it, and what it is the first branch of. */
+  #nodesFor(id: EffectId): number {
+    let nodes = 1;
+    for (let at = id; ; ) {
+      const stands = placeOf(at);
+      if (stands.kind === "chosen" || stands.kind === "outside") return nodes;
+      if (stands.kind !== "step") nodes += 1;
+      at = stands.kind === "step" ? stands.path : stands.of;
+      if (this.#places.has(at)) return nodes;
+    }
+  }
+
+  #place(id: EffectId, since: number): Place {
+    const known = this.#places.get(id);
+    if (known !== undefined) return known;
+    const stands = placeOf(id);
+    const within = this.#within(stands, since);
+    const place = newPlace(id, stands, within, since);
+    this.#places.set(id, place);
+    this.#put(place, within);
+    return place;
+  }
+
+  #within(stands: EffectPlace, since: number): Place {
+    switch (stands.kind) {
+      case "step":
+        return this.#place(stands.path, since);
+      case "branch":
+      case "beside":
+        return this.#place(stands.of, since);
+      case "chosen":
+        return this.#generatorAtWork();
+      case "outside":
+        return this.root;
+    }
+  }
+
+  #put(place: Place, within: Place): void {
+    switch (place.stands.kind) {
+      case "step":
+        insert(within.steps, place, place.stands.index);
+        return;
+      case "chosen":
+        within.steps.push(place);
+        return;
+      case "branch":
+        this.#makeGroup(within);
+        insert(within.branches, place, place.stands.index);
+        return;
+      case "beside":
+        if (place.stands.what !== "cleanup") this.#makeGroup(within);
+        within.beside.push(place);
+        return;
+      case "outside":
+        this.outside.push(place);
+        return;
+    }
+  }
+
+  /** A place with branches is a node, though no fact tells of it. */
+  #makeGroup(place: Place): void {
+    if (place.told === undefined && place.branches.length === 0 && place.beside.length === 0) this.#size += 1;
+  }
+
+  /** The generator that most likely asks now: the one that what came in belongs to, or one further out when all beside it has ended. */
+  #generatorAtWork(): Place {
+    let place = this.#cause;
+    while (place !== undefined) {
+      const { stands, within } = place;
+      if (stands.kind === "step" || stands.kind === "chosen") {
+        const branch = within as Place;
+        if (branch === this.root || branch.stands.kind !== "branch") return branch;
+        if (isOpen(branch.within as Place)) return branch;
+        place = branch.within;
+      } else place = within;
+    }
+    return this.root;
+  }
+}
+
+function newPlace(id: EffectId, stands: EffectPlace, within: Place | undefined, since: number): Place {
+  return { id, stands, within, since, told: undefined, steps: [], branches: [], beside: [], until: since };
+}
+
+const indexOf = ({ stands }: Place): number => (stands.kind === "step" || stands.kind === "branch" ? stands.index : -1);
+
+/** Behind every place that has a lower index, and behind what has none and came before. */
+function insert(places: Place[], place: Place, index: number): void {
+  let at = places.length;
+  for (let before = at - 1; before >= 0 && indexOf(places[before] as Place) > index; before -= 1) at = before;
+  places.splice(at, 0, place);
+}
+
+/** Whether something in it has not ended. */
+export function isOpen(place: Place): boolean {
+  return untilOf(place) === Number.POSITIVE_INFINITY;
+}
+
+/** Number of the event that ended the last of what it contains; infinite while something is open. */
+export function untilOf(place: Place): number {
+  let until = place.until;
+  for (const inner of [place.steps, place.branches, place.beside]) for (const part of inner) until = Math.max(until, untilOf(part));
+  return until;
+}
+
+function lost(told: Told, attempts: Mutable<GraphAttempt>[], cause: "crash" | "shutdown", at: Date): void {
+  const last = attempts[attempts.length - 1];
+  if (last !== undefined) Object.assign(last, { endedAt: at, lost: cause });
+  if (cause === "shutdown") {
+    told.state = "Scheduled";
+    return;
+  }
+  told.losses += 1;
+  const again = told.losses < suspectLosses;
+  told.state = again ? "Running" : "Lost";
+  if (again && last !== undefined) attempts.push({ number: last.number, startedAt: at });
+}
+
+// ── fields of facts, of whatever version ──
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** `on:name/3`: the name. */
+const handledEvent = ({ effect }: Data): string => text(effect).replace(/^on:/, "").replace(/\/\d+$/, "");
+
+const timeOf = (value: unknown): Date => new Date(value as Date | string | number);
+
+function failureIn({ failure }: Data): { failure?: GraphFailure } {
+  if (typeof failure !== "object" || failure === null) return {};
+  const { name, message, code } = failure as Partial<Record<keyof GraphFailure, unknown>>;
+  return { failure: { name: text(name), message: text(message), ...(typeof code === "string" && { code }) } };
+}
+
+const nameIn = (data: Data): string | undefined => failureIn(data).failure?.name;

@@ -1,0 +1,96 @@
+/**
+ * Conditions that a run waits for.
+ *
+ * 1. They are asked in the order in which they were opened, when everything that came in together has been handled; that one held is recorded, so that a
+ *    replay goes on at the same place.
+ */
+import type { CallSite } from "../effects/effect.ts";
+import type { CancelledError } from "../model/errors.ts";
+import type { EffectId } from "../model/history.ts";
+import type { Commands } from "./commands.ts";
+import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./operation.ts";
+
+export class Conditions {
+  readonly #commands: Commands;
+  readonly #open = new Map<EffectId, Condition>();
+
+  constructor(commands: Commands) {
+    this.#commands = commands;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Where they are waited for. */
+  sites(): (CallSite | undefined)[] {
+    return [...this.#open.values()].map(({ site }) => site);
+  }
+
+  open(id: EffectId, until: () => boolean, site: CallSite | undefined, done: Done): Condition {
+    const condition = new Condition(this, id, until, site, done);
+    this.#open.set(id, condition);
+    return condition;
+  }
+
+  /** Takes it out; false when it was closed before. */
+  close(condition: Condition): boolean {
+    return this.#open.get(condition.id) === condition && this.#open.delete(condition.id);
+  }
+
+  cancelled(condition: Condition): void {
+    this.#commands.record({ type: "EffectCancelled", effect: condition.id });
+  }
+
+  /** Settles those that hold; false when none does. */
+  settle(): boolean {
+    let settled = false;
+    for (const condition of [...this.#open.values()]) {
+      const outcome = ask(condition.until);
+      if (outcome === undefined || !this.close(condition)) continue;
+      settled = true;
+      this.#commands.record({ type: "ConditionMet", effect: condition.id }, condition.site);
+      condition.done(outcome);
+    }
+    return settled;
+  }
+
+  abandonAll(): void {
+    for (const condition of [...this.#open.values()]) condition.abandon();
+  }
+}
+
+/** What a wait comes to now; undefined when it has to go on. */
+export function ask(until: () => boolean): Outcome | undefined {
+  try {
+    return until() ? fulfilled(undefined) : undefined;
+  } catch (error) {
+    return rejected(error);
+  }
+}
+
+export class Condition implements Operation {
+  readonly id: EffectId;
+  readonly until: () => boolean;
+  readonly site: CallSite | undefined;
+  readonly done: Done;
+  readonly #conditions: Conditions;
+
+  constructor(conditions: Conditions, id: EffectId, until: () => boolean, site: CallSite | undefined, done: Done) {
+    this.#conditions = conditions;
+    this.id = id;
+    this.until = until;
+    this.site = site;
+    this.done = done;
+  }
+
+  cancel(reason: CancelledError): void {
+    if (!this.#conditions.close(this)) return;
+    this.#conditions.cancelled(this);
+    this.done(rejected(reason));
+  }
+
+  abandon(): void {
+    if (this.#conditions.close(this)) this.#conditions.cancelled(this);
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * What is asked of a run by somebody who waits for the answer: queries, updates, and waking it before its time.
+ *
+ * 1. A query sees only what is durable. It is never recorded, and a run that it changed is dropped from memory.
+ * 2. An update is answered when its outcome is durable. The same key again is answered with the outcome that history holds.
+ */
+import { ApiError, WovyrError } from "@wovyr/sdk";
+import {
+  type Command,
+  checkName,
+  decodePayload,
+  encodePayload,
+  type Payload,
+  type UpdateResponse,
+  viewOfFailure,
+} from "@wovyr/sdk/internal";
+import type { Engine } from "./engine.ts";
+import type { Instance } from "./instance.ts";
+import type { InstanceKey, InstanceRow } from "./ports/store.ts";
+
+export type UpdateEnd = Extract<Command, { type: "UpdateCompleted" | "UpdateFailed" }>;
+
+type UpdateRequest = {
+  readonly name: string;
+  readonly input: unknown;
+  readonly idempotencyKey: string | undefined;
+  /** Milliseconds to wait for the outcome. */
+  readonly wait: number;
+  readonly signal: AbortSignal | undefined;
+};
+
+/** Whoever waits for an update is listed under this. */
+export const updateKey = (run: string, message: string) => `${run}\u0000${message}`;
+
+export class Dialogue {
+  readonly #engine: Engine;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  // ── queries ────────────────────────────────────────────────────────────────────────────────────────────
+
+  async query(row: InstanceRow, name: string, input: unknown): Promise<unknown> {
+    checkName(name, "the name of a query");
+    const { payload: limit } = this.#engine.options.limits.execution;
+    const encoded = encodePayload(input, { limit, what: `input of query "${name}"` });
+    if (row.closedAt !== undefined) return decodePayload(ask(await this.#engine.revival.replayed(row), name, encoded, limit));
+    const answer = await this.inspect(row, (instance) => {
+      const { execution } = instance;
+      const before = execution?.variablesNow();
+      const payload = ask(instance, name, encoded, limit);
+      if (execution?.variablesNow() === before) return payload;
+      this.#engine.reload(instance);
+      throw new ApiError(
+        `Query "${name}" changed ctx.variables. A query only reads; make the change in an update or in the workflow itself.`,
+        {
+          code: "QUERY_FAILED",
+        },
+      );
+    });
+    return decodePayload(answer);
+  }
+
+  /** Calls `look` with the run in memory, at a moment at which all of it is durable. */
+  async inspect<T>(row: InstanceRow, look: (instance: Instance) => T): Promise<T> {
+    for (;;) {
+      await this.#engine.revival.load(row);
+      const { unavailable } = this.#engine;
+      if (unavailable !== undefined) throw unavailable;
+      const instance = this.#engine.table.get(row.run);
+      // There was no room to keep it.
+      if (instance === undefined) return look(await this.#engine.revival.replayed(row));
+      if (instance.phase === "idle" || instance.phase === "queued") return look(instance);
+      await instance.settled();
+    }
+  }
+
+  // ── updates ────────────────────────────────────────────────────────────────────────────────────────────
+
+  async update({ tenant, run, id }: InstanceKey & { readonly id: string }, request: UpdateRequest): Promise<UpdateResponse> {
+    const { name, idempotencyKey, wait, signal } = request;
+    const engine = this.#engine;
+    checkName(name, "the name of an update");
+    const message = idempotencyKey ?? `u-${engine.newRunId()}`;
+    const { payload: limit } = engine.options.limits.execution;
+    const input = encodePayload(request.input, { limit, what: `input of update "${name}"` });
+    const about = { id, runId: run, updateId: message };
+    let giveUp = () => {};
+    const ended = new Promise<UpdateEnd | undefined>((resolve, reject) => {
+      giveUp = engine.updates.add(updateKey(run, message), { tell: resolve, giveUp: reject });
+    });
+    // It may be given up before anybody looks.
+    ended.catch(() => {});
+    try {
+      const replayed = await new Promise<boolean>((accepted, refused) =>
+        engine.deliver({ tenant, run }, { fact: { type: "UpdateRequested", message, name, input }, receipt: { accepted, refused } }),
+      );
+      const known = replayed ? await this.#endOf({ tenant, run }, message) : undefined;
+      const end = known ?? (await this.#within(ended, wait, signal));
+      if (end === undefined) return { ...about, status: "Open" };
+      return end.type === "UpdateCompleted"
+        ? { ...about, status: "Completed", output: decodePayload(end.output) }
+        : { ...about, status: "Failed", failure: viewOfFailure(end.failure) };
+    } finally {
+      giveUp();
+    }
+  }
+
+  async #within(ended: Promise<UpdateEnd | undefined>, wait: number, signal: AbortSignal | undefined): Promise<UpdateEnd | undefined> {
+    const { clock } = this.#engine.options;
+    let cancel = () => {};
+    const late = new Promise<undefined>((resolve) => {
+      cancel = clock.wakeAt(clock.now() + wait, () => resolve(undefined));
+      signal?.addEventListener("abort", () => resolve(undefined), { once: true });
+      if (signal?.aborted === true) resolve(undefined);
+    });
+    try {
+      return await Promise.race([ended, late]);
+    } finally {
+      cancel();
+    }
+  }
+
+  /** What history holds of an update's end. */
+  async #endOf(key: InstanceKey, message: string): Promise<UpdateEnd | undefined> {
+    const turns = await this.#engine.revival.historyOf(key);
+    return turns
+      .flatMap((turn) => turn.events)
+      .find((fact): fact is UpdateEnd => (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") && fact.message === message);
+  }
+
+  // ── waking ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Ends the sleeps that a run is in; returns how many. */
+  async wake(row: InstanceRow): Promise<number> {
+    const due = this.#engine.options.clock.now();
+    const sleeping = await this.inspect(row, ({ state }) =>
+      [...state.timers].filter(([, { purpose }]) => purpose === "sleep").map(([effect]) => effect),
+    );
+    const woken = sleeping.map(
+      (effect) =>
+        new Promise<boolean>((resolve, reject) =>
+          this.#engine.deliver(row, {
+            fact: { type: "TimerFired", effect, due, early: true },
+            receipt: { accepted: (replayed) => resolve(!replayed), refused: reject },
+          }),
+        ),
+    );
+    return (await Promise.all(woken)).filter(Boolean).length;
+  }
+}
+
+function ask(instance: Instance, name: string, input: Payload, limit: number): Payload {
+  const { execution, state, identity } = instance;
+  if (execution === undefined)
+    throw new WovyrError(
+      state.parked === undefined
+        ? `The code of workflow "${identity.workflow}" version "${identity.version}" is not here; queries need it.`
+        : `The run is parked and its code cannot be asked: ${state.parked.message}`,
+      { code: "INSTANCE_PARKED" },
+    );
+  return execution.handlers.query(name, input, limit);
+}
