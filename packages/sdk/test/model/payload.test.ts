@@ -267,7 +267,6 @@ describe("a value that cannot be stored", () => {
     ],
     ["a node stream", { a: Readable.from([]) }, "$.a", /is a stream/],
     ["a web stream", { a: new ReadableStream() }, "$.a", /is a stream/],
-    ["an effect", { a: sleep("1s") }, "$.a", /effect.*forgot `yield\*`/],
     ["a generator", [(async function* () {})()], "$[0]", /generator.*forgot `yield\*`/],
     ["an instance", { a: { b: new Invoice() } }, "$.a.b", /instance of Invoice.*\{ \.\.\.value \}/],
     ["an instance of a subclass of Map", { a: new Money() }, "$.a", /instance of Money/],
@@ -324,6 +323,15 @@ describe("a value that cannot be stored", () => {
     ["too deep", nested(1_001), refusalPath, /nested deeper than 1000/],
     ["far too deep", nested(200_000), refusalPath, /nested deeper than 1000/],
   ];
+  it("an effect is refused by a code of its own, with its path and its line", () => {
+    const error = refusal({ a: [sleep("1s")] });
+    assert.equal(error.code, "EFFECT_NOT_YIELDED");
+    assert.equal(error.path, "$.a[0]");
+    assert.match(
+      error.message,
+      /^the input of activity reserve cannot be stored: \$\.a\[0\] is an effect that was not run: sleep\(…\), made at \/.*payload\.test\.ts:\d+:\d+; write `yield\* sleep\(…\)` and pass its result$/,
+    );
+  });
   for (const [name, value, path, says] of table) {
     it(`H076 is refused with its path: ${name}`, () => {
       const error = refusal(value);

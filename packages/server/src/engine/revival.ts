@@ -232,7 +232,8 @@ export class Revival {
     if (row.status !== "open" || this.#engine.unavailable !== undefined) return [];
     if (sitesAreRemembered()) {
       await this.load(row);
-      return this.#engine.table.get(row.run)?.execution?.waitingAt() ?? [];
+      const instance = this.#engine.table.get(row.run) ?? (await this.replayed(row).catch(() => undefined));
+      return instance?.execution?.waitingAt() ?? [];
     }
     const loaded = await this.#loader.load(row);
     const instance = this.#engine.newInstance({ ...row });

@@ -273,14 +273,14 @@ export class SourceWalk {
     const outer = this.#jumps;
     const id = this.#sketch.add("try", cleans === undefined ? "try" : "try … finally", entry);
     const returns: Exit[] = cleans === undefined ? outer.returns : [];
-    const thrown: Exit[] = [];
-    const inside = { ...outer, returns, throws: thrown };
+    const escaping: Exit[] = [];
+    const inside = { ...outer, returns, throws: escaping };
     let exits = this.#jumping(inside, () => this.#statement(block, [{ from: id, kind: "sequence" }]));
     const uncaught: Exit[] = [];
     if (handler) {
-      const caught: Exit[] = [{ from: id, kind: "branch", label: "catch" }, ...thrown];
+      const caught: Exit[] = [{ from: id, kind: "branch", label: "catch" }, ...escaping];
       exits = [...exits, ...this.#jumping({ ...inside, throws: uncaught }, () => this.#handler(handler, caught))];
-    } else uncaught.push(...(cleans === undefined ? [] : [{ from: id, kind: "branch", label: "failure" } as const]), ...thrown);
+    } else uncaught.push(...(cleans === undefined ? [] : [{ from: id, kind: "branch", label: "failure" } as const]), ...escaping);
     if (cleans === undefined) {
       outer.throws.push(...uncaught);
       return exits;

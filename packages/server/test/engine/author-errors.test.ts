@@ -259,7 +259,7 @@ for (const [what, wait] of Object.entries(foreign)) {
       await wait();
       yield* sleep("1s");
     });
-    await using env = await createTestEnvironment({ workflows: [waits, fine] });
+    await using env = await createTestEnvironment({ workflows: [waits, fine], determinismGuard: "off" });
     const run = await env.start(waits);
     await env.settle();
     const { parked, status } = await env.state(run.id);
@@ -279,7 +279,7 @@ for (const [what, wait] of Object.entries(foreign)) {
       if (broken) await wait();
       return "mended";
     });
-    await inCase({ workflows: [waits, fine] }, async (env) => {
+    await inCase({ workflows: [waits, fine], determinismGuard: "off" }, async (env) => {
       const run = await env.start(waits);
       await env.advance("1s");
       await env.evict(run);
