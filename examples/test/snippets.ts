@@ -36,8 +36,7 @@ export function snippetsOf(page: string, markdown: string): Snippet[] {
     const [language, mode = "", ...options] = info;
     if (language !== "ts") return [];
     const place = `${page}:${line}`;
-    if (mode !== "check" && mode !== "run" && mode !== "test")
-      throw new Error(`${place}: write \`ts check\`, \`ts run\` or \`ts test\``);
+    if (mode !== "check" && mode !== "run" && mode !== "test") throw new Error(`${place}: write \`ts check\`, \`ts run\` or \`ts test\``);
     const next = blocks[index + 1];
     const directory = basename(page, ".md").toLowerCase();
     const file = options.find((option) => option.startsWith("file="))?.slice("file=".length) ?? `snippet-${line}.ts`;

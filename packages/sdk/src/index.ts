@@ -50,6 +50,7 @@ export {
 export { patched } from "./effects/patched.ts";
 export { race } from "./effects/race.ts";
 export { select } from "./effects/select.ts";
+export { send } from "./effects/send.ts";
 export { settled } from "./effects/settled.ts";
 export { shield } from "./effects/shield.ts";
 export { sideEffect } from "./effects/side-effect.ts";

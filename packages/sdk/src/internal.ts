@@ -11,6 +11,7 @@ export * from "./define/workflow-definition.ts";
 export * from "./effects/activity.ts";
 export * from "./effects/any-effect.ts";
 export * from "./effects/branches.ts";
+export type { SendInput } from "./effects/send.ts";
 export { rememberSites, sitesAreRemembered } from "./effects/effect.ts";
 export * from "./graph/graph.ts";
 export * from "./graph/graph-of.ts";

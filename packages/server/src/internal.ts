@@ -19,5 +19,6 @@ export { Replay } from "./engine/replay.ts";
 export { retryTimer } from "./engine/turn-plan.ts";
 export { Turns } from "./engine/turns.ts";
 export { type DeterminismGuard, determinismGuard, type Guard } from "./platform/determinism-guard.ts";
+export { isStatementAt } from "./platform/statement-at.ts";
 export { systemClock, systemLoop, systemRandom } from "./platform/system.ts";
 export { memoryStore } from "./store/memory.ts";

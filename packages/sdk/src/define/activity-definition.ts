@@ -12,6 +12,8 @@ export type ActivityDefinition = {
   readonly retry?: RetryPolicy;
   readonly timeout?: ActivityTimeouts;
   readonly errors?: readonly ErrorClass[];
+  /** What the engine does itself, instead of a function. */
+  readonly builtIn?: "send";
   /** Absent on a contract that nobody in this process implements. */
   readonly run?: (input: unknown, ctx: ActivityContext) => unknown;
 };

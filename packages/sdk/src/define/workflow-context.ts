@@ -1,4 +1,5 @@
-import type { Flow } from "../effects/effect.ts";
+import type { ContinueAsNewOptions } from "../effects/continue-as-new.ts";
+import type { Effect, Flow } from "../effects/effect.ts";
 import type { EventDef } from "./event.ts";
 import type { Log } from "./log.ts";
 import type { Query } from "./query.ts";
@@ -8,7 +9,7 @@ export type AttributeValue = string | number | boolean | Date | string[];
 export type Attributes = Record<string, AttributeValue>;
 
 /** What a workflow is told about its run; a helper that takes plain `WorkflowContext` accepts any workflow's. */
-export interface WorkflowContext<V = unknown> {
+export interface WorkflowContext<V = unknown, I = never> {
   readonly id: string;
   readonly runId: string;
   readonly tenant: string;
@@ -27,6 +28,10 @@ export interface WorkflowContext<V = unknown> {
   readonly memo: Readonly<Record<string, unknown>>;
   /** Events in history so far. */
   readonly historyLength: number;
+  /** True when the history has grown so long that a new run should take over: half of the limit, or 4 MB. */
+  readonly shouldContinueAsNew: boolean;
+  /** Ends this run and begins the next of the same instance, with the events that nobody has taken yet. Yield it in the workflow's own function. */
+  continueAsNew(input: I, options?: ContinueAsNewOptions): Effect<never>;
   /** Handles every event of the name that no `awaitEvent` takes, those kept so far included. What it throws fails the run. */
   on<T>(event: EventDef<T, never>, handler: (payload: T) => Flow<void> | void): void;
   /** Answers a query from the workflow's state, which it must not change. */

@@ -5,7 +5,7 @@ import { checkOptions } from "../model/option.ts";
 import { rememberDefinition } from "../runtime/definition-line.ts";
 import type { EventDef } from "./event.ts";
 import { checkErrorClasses, functionKind } from "./function-kind.ts";
-import { checkSchema, type MaybeSchema, type OutputOf, type Schema } from "./schema.ts";
+import { checkSchema, type InputOf, type MaybeSchema, type OutputOf, type Schema } from "./schema.ts";
 import type { ArgOf, EffectsIn, Given, InOr, Nothing, OthersIn, OutOr, Returns, Schemas } from "./signature.ts";
 import type { WorkflowContext } from "./workflow-context.ts";
 import type { WorkflowDefinition } from "./workflow-definition.ts";
@@ -26,7 +26,7 @@ export type AnyWorkflow = Workflow<never, unknown>;
 
 /** A workflow without code: for clients that must not import it, and for workflows that call each other. */
 export interface WorkflowContract<in out I, in out O> extends Workflow<I, O> {
-  implement(run: (input: I, ctx: WorkflowContext<Record<string, unknown>>) => Flow<O>): Workflow<I, O>;
+  implement(run: (input: I, ctx: WorkflowContext<Record<string, unknown>, I>) => Flow<O>): Workflow<I, O>;
 }
 
 export type WorkflowOptions = {
@@ -38,7 +38,8 @@ export type WorkflowOptions = {
   readonly events?: readonly EventDef<unknown, never>[] | undefined;
 };
 
-type Body<I, O, V> = (input: Given<I>, ctx: WorkflowContext<V>) => AsyncGenerator<unknown, Returns<O>, unknown>;
+// biome-ignore lint/suspicious/noExplicitAny: without a schema the input is what the function says, which is not known yet here
+type Body<I, O, V> = (input: Given<I>, ctx: WorkflowContext<V, I extends Schema ? InputOf<I> : any>) => AsyncGenerator<unknown, Returns<O>, unknown>;
 // biome-ignore lint/suspicious/noExplicitAny: only the result of the generator matters here
 type Returned<O, F> = O extends Schema ? OutputOf<O> : F extends (...args: never[]) => AsyncGenerator<any, infer R, any> ? R : never;
 // biome-ignore lint/suspicious/noExplicitAny: a generator's next-type is contravariant

@@ -1,4 +1,5 @@
 import type { ActivityEffect } from "./activity.ts";
+import type { ContinueAsNewEffect } from "./continue-as-new.ts";
 import type { EventEffect } from "./await-event.ts";
 import type { ChildEffect } from "./child.ts";
 import type { CombinatorEffect } from "./combinator.ts";
@@ -25,6 +26,7 @@ export type AnyEffect =
   | TimeoutEffect<unknown>
   | ShieldEffect<unknown>
   | ConditionEffect
+  | ContinueAsNewEffect
   | PatchedEffect
   | SpawnEffect<unknown>
   | SideEffect<unknown>

@@ -45,6 +45,9 @@ export type Place = {
   until: number;
 };
 
+/** Ids of nodes that are no effects. */
+const reserved: ReadonlySet<string> = new Set(["start", "end", "more"]);
+
 type Data = Readonly<Record<string, unknown>>;
 
 export class EffectTree {
@@ -186,6 +189,7 @@ export class EffectTree {
       case "InstanceFailed":
       case "InstanceCancelled":
       case "InstanceTerminated":
+      case "InstanceContinuedAsNew":
         this.#close(told("end", "end", type.slice("Instance".length) as NodeState), data, seq, at);
         return;
       case "EventReceived":
@@ -205,7 +209,7 @@ export class EffectTree {
   #ask(data: Data, seq: number, told: Told, then?: (told: Told) => void, otherwise = ""): void {
     const id = text(data.effect) || otherwise;
     const known = this.#places.get(id);
-    if (id === "" || known?.told !== undefined) return;
+    if (id === "" || reserved.has(id) || known?.told !== undefined) return;
     then?.(told);
     if (known === undefined && this.#size + this.#nodesFor(id) > this.#maxNodes) {
       this.leftOut += 1;
@@ -278,9 +282,10 @@ export class EffectTree {
     for (let at = id; ; ) {
       const stands = placeOf(at);
       if (stands.kind === "chosen" || stands.kind === "outside") return nodes;
-      if (stands.kind !== "step") nodes += 1;
       at = stands.kind === "step" ? stands.path : stands.of;
-      if (this.#places.has(at)) return nodes;
+      const known = this.#places.get(at);
+      if (stands.kind !== "step" && (known === undefined || !hasNode(known))) nodes += 1;
+      if (known !== undefined) return nodes;
     }
   }
 
@@ -322,7 +327,7 @@ export class EffectTree {
         insert(within.branches, place, place.stands.index);
         return;
       case "beside":
-        if (place.stands.what !== "cleanup") this.#makeGroup(within);
+        if (!boundsCleanup(place)) this.#makeGroup(within);
         within.beside.push(place);
         return;
       case "outside":
@@ -333,7 +338,7 @@ export class EffectTree {
 
   /** A place with branches is a node, though no fact tells of it. */
   #makeGroup(place: Place): void {
-    if (place.told === undefined && place.branches.length === 0 && place.beside.length === 0) this.#size += 1;
+    if (!hasNode(place)) this.#size += 1;
   }
 
   /** The generator that most likely asks now: the one that what came in belongs to, or one further out when all beside it has ended. */
@@ -354,6 +359,14 @@ export class EffectTree {
 
 function newPlace(id: EffectId, stands: EffectPlace, within: Place | undefined, since: number): Place {
   return { id, stands, within, since, told: undefined, steps: [], branches: [], beside: [], until: since };
+}
+
+/** Timers that bound the clean-up of a generator stand beside its steps; other ones beside what has a node for them. */
+export const boundsCleanup = ({ stands }: Place): boolean => stands.kind === "beside" && stands.what === "cleanup";
+
+/** Whether it is shown itself: an effect is, and what has branches or a time limit; a generator is shown by its steps. */
+export function hasNode({ told, branches, beside }: Place): boolean {
+  return told !== undefined || branches.length > 0 || beside.some((timer) => !boundsCleanup(timer));
 }
 
 const indexOf = ({ stands }: Place): number => (stands.kind === "step" || stands.kind === "branch" ? stands.index : -1);
@@ -395,7 +408,10 @@ function lost(told: Told, attempts: Mutable<GraphAttempt>[], cause: "crash" | "s
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** `on:name/3`: the name. */
-const handledEvent = ({ effect }: Data): string => text(effect).replace(/^on:/, "").replace(/\/\d+$/, "");
+const handledEvent = ({ effect }: Data): string =>
+  text(effect)
+    .replace(/^on:/, "")
+    .replace(/\/\d+$/, "");
 
 const timeOf = (value: unknown): Date => new Date(value as Date | string | number);
 

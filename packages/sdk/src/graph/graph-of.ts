@@ -7,7 +7,7 @@
  */
 import type { Status } from "../model/history.ts";
 import type { HistoryEvent } from "../protocol/operations.ts";
-import { EffectTree, type Place, type Told, untilOf } from "./effect-tree.ts";
+import { boundsCleanup, EffectTree, hasNode, type Place, type Told, untilOf } from "./effect-tree.ts";
 import { defaultMaxNodes, type EdgeKind, type ExecutionGraph, type GraphEdge, type GraphNode, type NodeState } from "./graph.ts";
 import { lengthText } from "./length.ts";
 
@@ -75,19 +75,19 @@ class Drawing {
       if (following === undefined || until < following.since) next = exits;
       else {
         goingOn.push({ until, exits: joined(exits) });
-        next = step.told === undefined && isNode(step) ? [{ from: step.id, kind: "sequence" }] : entered;
+        next = step.told === undefined && hasNode(step) ? [{ from: step.id, kind: "sequence" }] : entered;
       }
     });
     const exits = [...next, ...goingOn.flatMap(({ exits }) => exits)];
     for (const cleanup of beside.filter(boundsCleanup)) {
-      const after = steps.findLast((step) => step.since < cleanup.since && isNode(step));
+      const after = steps.findLast((step) => step.since < cleanup.since && hasNode(step));
       exits.push(...this.#timer(cleanup, after === undefined ? entry : [{ from: after.id, kind: "branch" }]));
     }
     return exits;
   }
 
   #place(place: Place, entry: readonly Exit[]): Exit[] {
-    if (!isNode(place)) return this.#generator(place, entry);
+    if (!hasNode(place)) return this.#generator(place, entry);
     const { id, told } = place;
     this.#add(told === undefined ? groupOf(place) : nodeOf(id, told), entry);
     if (told?.attempts !== undefined && told.attempts.length > 1) this.#edges.push({ from: id, to: id, kind: "retry" });
@@ -106,13 +106,6 @@ class Drawing {
 }
 
 const joined = (exits: readonly Exit[]): Exit[] => exits.map(({ from }) => ({ from, kind: "join" }));
-
-const boundsCleanup = ({ stands }: Place): boolean => stands.kind === "beside" && stands.what === "cleanup";
-
-/** Whether it is shown itself: an effect is, and what has branches or a time limit; a generator is shown by its steps. */
-function isNode({ told, branches, beside }: Place): boolean {
-  return told !== undefined || branches.length > 0 || beside.some((timer) => !boundsCleanup(timer));
-}
 
 function nodeOf(id: string, told: Told): GraphNode {
   const { kind, name, state, startedAt, endedAt, dueAt, attempts, failure, childRun } = told;

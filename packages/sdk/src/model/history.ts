@@ -20,6 +20,9 @@ export type ParentLink = {
   readonly effect: EffectId;
 };
 
+/** An event that a run passes on to the next. */
+export type CarriedEvent = { readonly message: string; readonly name: string; readonly payload: Payload };
+
 export type ParentClosePolicy = "terminate" | "cancel" | "abandon";
 export type CancelMode = "graceful" | "immediate";
 
@@ -39,6 +42,9 @@ export type Incoming =
       readonly correlationId?: string;
       readonly memo?: Payload;
       readonly attributes?: Payload;
+      /** The run that this one goes on from, and the events that nobody there had taken. */
+      readonly continuedFrom?: string;
+      readonly carried?: readonly CarriedEvent[];
     }
   | {
       readonly type: "ActivityCompleted";
@@ -178,7 +184,15 @@ export type Command =
   | { readonly type: "InstanceCompleted"; readonly output: Payload }
   | { readonly type: "InstanceFailed"; readonly failure: Failure }
   | { readonly type: "InstanceCancelled"; readonly failure: Failure }
-  | { readonly type: "InstanceTerminated"; readonly failure: Failure };
+  | { readonly type: "InstanceTerminated"; readonly failure: Failure }
+  | {
+      readonly type: "InstanceContinuedAsNew";
+      readonly run: string;
+      readonly version: string;
+      readonly input: Payload;
+      readonly digest: string;
+      readonly carried?: readonly CarriedEvent[];
+    };
 
 export type TimerPurpose = "start" | "sleep" | "timeout" | "cleanup" | "retry";
 

@@ -9,6 +9,7 @@ import { type ActivityState, moveActivity } from "./activity-state.ts";
 import { digest } from "./digest.ts";
 import type { Failure } from "./failure.ts";
 import type {
+  CarriedEvent,
   ClosedStatus,
   Command,
   EffectId,
@@ -78,8 +79,9 @@ export type UnreadEvent = { readonly name: string; readonly at: number };
 
 export type Outcome =
   | { readonly status: "Completed"; readonly output: Payload }
+  | { readonly status: "ContinuedAsNew"; readonly run: string }
   | {
-      readonly status: Exclude<ClosedStatus, "Completed">;
+      readonly status: Exclude<ClosedStatus, "Completed" | "ContinuedAsNew">;
       readonly failure: Failure;
     };
 
@@ -197,6 +199,7 @@ export class InstanceState {
         this.start = fact;
         this.startedAt = this.at;
         this.attributes = fact.attributes;
+        for (const event of fact.carried ?? []) this.#received(event);
         this.#move("Validated");
         this.#move("Scheduled");
         if (fact.startAt === undefined || fact.startAt <= this.at) this.#move("Running");
@@ -242,10 +245,7 @@ export class InstanceState {
         this.#waits.set(fact.effect, { name: fact.name });
         return;
       case "EventReceived":
-        this.#messages ??= new Map();
-        this.#messages.set(fact.message, messageDigest(fact));
-        this.#unread ??= new Map();
-        this.#unread.set(fact.message, { name: fact.name, at: this.at });
+        this.#received(fact);
         return;
       case "EventConsumed":
         this.#resume();
@@ -320,11 +320,19 @@ export class InstanceState {
       case "InstanceFailed":
       case "InstanceCancelled":
       case "InstanceTerminated":
+      case "InstanceContinuedAsNew":
         this.#close(fact);
         return;
       default:
         fact satisfies never;
     }
+  }
+
+  #received({ message, name, payload }: CarriedEvent): void {
+    this.#messages ??= new Map();
+    this.#messages.set(message, messageDigest({ type: "EventReceived", message, name, payload }));
+    this.#unread ??= new Map();
+    this.#unread.set(message, { name, at: this.at });
   }
 
   #moveActivity(effect: EffectId, ...states: readonly ActivityState[]): OpenActivity {
@@ -363,18 +371,17 @@ export class InstanceState {
     fact: Extract<
       Command,
       {
-        type: "InstanceCompleted" | "InstanceFailed" | "InstanceCancelled" | "InstanceTerminated";
+        type: "InstanceCompleted" | "InstanceFailed" | "InstanceCancelled" | "InstanceTerminated" | "InstanceContinuedAsNew";
       }
     >,
   ): void {
     const status = closedStatus[fact.type];
-    if (status === "Completed" || status === "Failed") this.#resume();
+    if (status === "Completed" || status === "Failed" || status === "ContinuedAsNew") this.#resume();
     this.#move(status);
     this.parked = undefined;
-    this.outcome =
-      fact.type === "InstanceCompleted"
-        ? { status: "Completed", output: fact.output }
-        : { status: status as "Failed", failure: fact.failure };
+    if (fact.type === "InstanceCompleted") this.outcome = { status: "Completed", output: fact.output };
+    else if (fact.type === "InstanceContinuedAsNew") this.outcome = { status: "ContinuedAsNew", run: fact.run };
+    else this.outcome = { status: status as "Failed", failure: fact.failure };
   }
 }
 
@@ -383,6 +390,7 @@ const closedStatus = {
   InstanceFailed: "Failed",
   InstanceCancelled: "Cancelled",
   InstanceTerminated: "Terminated",
+  InstanceContinuedAsNew: "ContinuedAsNew",
 } as const;
 
 type Message = Extract<Incoming, { type: "EventReceived" | "UpdateRequested" | "CancelRequested" | "TerminateRequested" }>;

@@ -5,7 +5,7 @@
  * 2. Plain JSON keeps no types: a date in a payload comes back as text. The typed media type, and values in process, keep them.
  */
 import { ValidationError } from "../model/errors.ts";
-import type { HistoryFact, Turn } from "../model/history.ts";
+import type { CarriedEvent, HistoryFact, Turn } from "../model/history.ts";
 import { decodePayload, encodePayload } from "../model/payload.ts";
 import { failureOfView, viewOfFailure } from "./failure-view.ts";
 import type { FailureView, HistoryEvent } from "./operations.ts";
@@ -23,6 +23,7 @@ const payloadOf: Readonly<Partial<Record<HistoryFact["type"], string>>> = {
   UpdateRequested: "input",
   UpdateCompleted: "output",
   InstanceCompleted: "output",
+  InstanceContinuedAsNew: "input",
 };
 
 export function eventView(fact: HistoryFact, seq: number, turn: number, at: number): HistoryEvent {
@@ -32,6 +33,7 @@ export function eventView(fact: HistoryFact, seq: number, turn: number, at: numb
     if (payloadFields.has(field)) data[field] = decodePayload(value);
     else if (timeFields.has(field)) data[field] = new Date(value);
     else if (field === "failure") data[field] = viewOfFailure(value);
+    else if (field === "carried") data[field] = (value as CarriedEvent[]).map((event) => ({ ...event, payload: decodePayload(event.payload) }));
     else data[field] = value;
   }
   return { seq, turn, type: fact.type, at: new Date(at), data };
@@ -80,6 +82,8 @@ function factOf({ type, data }: HistoryEvent): HistoryFact {
     if (payloadFields.has(field)) fact[field] = encodePayload(value, { limit: Number.POSITIVE_INFINITY, what: `${field} of ${type}` });
     else if (timeFields.has(field)) fact[field] = new Date(value as string | Date).getTime();
     else if (field === "failure") fact[field] = failureOfView(value as FailureView);
+    else if (field === "carried")
+      fact[field] = (value as CarriedEvent[]).map((event) => ({ ...event, payload: encodePayload(event.payload, { limit: Number.POSITIVE_INFINITY, what: "a carried event" }) }));
     else fact[field] = value;
   }
   return fact as HistoryFact;

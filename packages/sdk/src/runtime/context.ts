@@ -4,8 +4,11 @@ import type { Log } from "../define/log.ts";
 import type { Query } from "../define/query.ts";
 import type { Update } from "../define/update.ts";
 import type { Attributes, WorkflowContext } from "../define/workflow-context.ts";
+import { ContinueAsNewEffect, type ContinueAsNewOptions } from "../effects/continue-as-new.ts";
+import { captureSite } from "../effects/effect.ts";
 import { checkAttributes } from "../model/attributes.ts";
 import type { Incoming } from "../model/history.ts";
+import { checkOptions } from "../model/option.ts";
 import { decodePayload } from "../model/payload.ts";
 import type { EventHandler, Handlers, QueryHandler, UpdateHandler } from "./handlers.ts";
 import type { Logger } from "./log-line.ts";
@@ -19,6 +22,7 @@ export interface ContextOwner extends Logger {
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly historyLength: number;
+  readonly historyIsLong: boolean;
   readonly handlers: Handlers;
 }
 
@@ -65,6 +69,15 @@ export class Context implements WorkflowContext<object> {
   readonly on = (event: EventDef<unknown, never>, handler: EventHandler): void => this.#owner.handlers.on(event, handler);
   readonly onQuery = (query: Query<never, unknown>, handler: QueryHandler): void => this.#owner.handlers.onQuery(query, handler);
   readonly onUpdate = (update: Update<never, unknown>, handler: UpdateHandler): void => this.#owner.handlers.onUpdate(update, handler);
+
+  readonly continueAsNew = (input: unknown, options: ContinueAsNewOptions = {}): ContinueAsNewEffect => {
+    checkOptions(options, ["version"], "continueAsNew");
+    return new ContinueAsNewEffect(input, options.version, captureSite(this.continueAsNew));
+  };
+
+  get shouldContinueAsNew(): boolean {
+    return this.#owner.historyIsLong;
+  }
 
   get handlersFinished(): boolean {
     return this.#owner.handlers.finished;

@@ -17,6 +17,11 @@ export class EventBuffer {
     else queue.push(event);
   }
 
+  /** All that nobody has taken, name by name. */
+  all(): BufferedEvent[] {
+    return [...(this.#byName?.values() ?? [])].flat();
+  }
+
   /** Puts an event back at its place in the line. */
   putBack(event: BufferedEvent, place: number): void {
     const queue = this.#byName?.get(event.name);

@@ -43,6 +43,11 @@ export class EventWaits {
     if (!this.#handlers.take(event)) this.#buffer.add(event);
   }
 
+  /** What nobody has taken. */
+  unread(): BufferedEvent[] {
+    return this.#buffer.all();
+  }
+
   /** A handler was registered: it gets what was kept for it, in order. */
   offerKept(name: string): void {
     let refused = 0;

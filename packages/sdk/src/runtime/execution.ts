@@ -11,7 +11,9 @@
 
 import { parse } from "../define/schema.ts";
 import type { WorkflowDefinition } from "../define/workflow-definition.ts";
+import type { ContinueAsNewEffect } from "../effects/continue-as-new.ts";
 import type { CallSite, Effect } from "../effects/effect.ts";
+import { digest } from "../model/digest.ts";
 import {
   ActivityError,
   AuthoringError,
@@ -47,19 +49,22 @@ export type ExecutionOptions = {
   readonly definition: WorkflowDefinition;
   readonly tenant: string;
   readonly run: string;
-  /** A fresh run id for a child; asked for only when the effect is new. */
-  readonly newRunId: () => string;
+  /** A fresh run id, for a child or for the run that goes on from this one (`after`); asked for only when it is new. */
+  readonly newRunId: (after?: string) => string;
   readonly limits?: ExecutionLimits;
   /** Watches what the workflow's code calls. */
   readonly guard?: WorkflowGuard | undefined;
 };
+
+/** Characters of history from which on a new run should take over. */
+const longHistory = 4 * 1024 * 1024;
 
 type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
 
 export type Closing = Extract<
   Command,
   {
-    type: "InstanceCompleted" | "InstanceFailed" | "InstanceCancelled" | "InstanceTerminated";
+    type: "InstanceCompleted" | "InstanceFailed" | "InstanceCancelled" | "InstanceTerminated" | "InstanceContinuedAsNew";
   }
 >;
 
@@ -72,12 +77,13 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   readonly handlers: Handlers;
   /** Called when the execution becomes idle after `deliver` or `replayNext` left it busy. */
   onIdle: () => void = () => {};
-  readonly #newRunId: () => string;
+  readonly #newRunId: (after?: string) => string;
   readonly #guard: WorkflowGuard | undefined;
   readonly #recorder = new Recorder();
   readonly #commands: Commands;
   readonly #events: EventWaits;
   readonly #conditions: Conditions;
+  #continuation: { readonly version: string; readonly input: Payload; readonly digest: string } | undefined;
   /** Why the run fails although its function did not. */
   #failure: { readonly error: unknown } | undefined;
   #ready: Fiber[] = [];
@@ -137,9 +143,14 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     return this.#recorder.position;
   }
 
+  get historyIsLong(): boolean {
+    return this.historyLength >= this.#commands.limits.history / 2 || this.#recorder.weight >= longHistory;
+  }
+
   /** Starts a turn; `at` is the time of its events. */
   beginTurn(at: number): void {
     this.#now = at;
+    this.#recorder.beginTurn();
     this.#commands.beginTurn();
   }
 
@@ -276,6 +287,15 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   }
 
   /** Ends the run with an error from outside of its function, which unwinds as if it were cancelled. */
+  continueAsNew({ input, version = this.definition.version }: ContinueAsNewEffect): void {
+    const what = `input of workflow "${this.definition.name}"`;
+    this.#continuation = {
+      version,
+      input: this.#commands.encode(parse(this.definition.input, input, what), what),
+      digest: digest(input),
+    };
+  }
+
   fail(error: unknown): void {
     this.#failure ??= { error };
     this.#root?.cancel(closing);
@@ -418,6 +438,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   }
 
   #enter(fact: StartFact): void {
+    for (const event of fact.carried ?? []) this.#events.received(event);
     const run = this.definition.run;
     if (run === undefined) {
       this.#close(
@@ -538,6 +559,16 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     const failed = this.#failure !== undefined ? this.#failure : outcome.ok ? undefined : outcome;
     if (failed !== undefined || !outcome.ok) {
       this.#closeWith({ type: "InstanceFailed", failure: failureOf(withoutEffect(failed?.error)) });
+      return;
+    }
+    if (this.#continuation !== undefined) {
+      const carried = this.#events.unread();
+      this.#closeWith({
+        type: "InstanceContinuedAsNew",
+        run: this.#recorder.replaying ? "" : this.#newRunId(this.run),
+        ...this.#continuation,
+        ...(carried.length > 0 && { carried }),
+      });
       return;
     }
     try {

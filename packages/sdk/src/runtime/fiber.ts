@@ -108,7 +108,10 @@ export class Fiber implements Operation {
     }
     this.#resume = undefined;
     this.#entered = true;
-    const advance = () => (resume.ok ? this.#generator.next(resume.value) : this.#generator.throw(resume.error));
+    const advance = () => {
+      if (!resume.ok) return this.#generator.throw(resume.error);
+      return resume.ends === true ? this.#generator.return(undefined) : this.#generator.next(resume.value);
+    };
     const settled = this.execution.guarded(advance, this);
     settled.then(this.#onYield, this.#onThrow);
   }

@@ -7,6 +7,7 @@
 import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import type { AnyEffect } from "../effects/any-effect.ts";
 import { maxBranches } from "../effects/branches.ts";
+import type { ContinueAsNewEffect } from "../effects/continue-as-new.ts";
 import { type Branch, type CallSite, Effect } from "../effects/effect.ts";
 import { Task } from "../effects/task.ts";
 import { AuthoringError, CancelledError, TimeoutError } from "../model/errors.ts";
@@ -30,6 +31,8 @@ type Kind<K extends AnyEffect["kind"]> = Extract<AnyEffect, { kind: K }>;
 export interface Surroundings {
   /** Time of the present turn, milliseconds since the epoch. */
   readonly now: number;
+  /** The run goes on as a new one when its function has ended. Throws when the input does not fit. */
+  continueAsNew(effect: ContinueAsNewEffect): void;
   /** A fresh run id for a child. */
   newRunId(): string;
   /** Set when the execution can go no further. */
@@ -90,6 +93,8 @@ export class Interpreter {
         return this.#shield(known, id ?? fiber.nextId(), fiber, done);
       case "condition":
         return this.#condition(known, id ?? fiber.nextId(), done);
+      case "continueAsNew":
+        return this.#continueAsNew(known, fiber, done);
       case "patched":
         done(fulfilled(this.#commands.patched(known.id)));
         return closedOperation;
@@ -330,6 +335,21 @@ export class Interpreter {
     const branch = this.startBranch(() => effect.branch as Branch, `${id}.0`, fiber, done);
     // A cancellation of the surroundings is told when the branch has ended.
     return { cancel() {}, abandon: () => branch.abandon() };
+  }
+
+  #continueAsNew(effect: Kind<"continueAsNew">, fiber: Fiber, done: Done): Operation {
+    try {
+      if (fiber.path !== "")
+        throw new AuthoringError(
+          "continueAsNew was yielded in a branch or a handler. Yield it in the workflow's own function: it ends everything else.",
+          "INVALID_OPTION",
+        );
+      this.#surroundings.continueAsNew(effect);
+      done({ ok: true, value: undefined, ends: true });
+    } catch (error) {
+      done(rejected(error));
+    }
+    return closedOperation;
   }
 
   #condition(effect: Kind<"condition">, id: EffectId, done: Done): Operation {

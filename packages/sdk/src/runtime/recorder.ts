@@ -33,6 +33,7 @@ const commandTypes: Record<Command["type"], true> = {
   InstanceFailed: true,
   InstanceCancelled: true,
   InstanceTerminated: true,
+  InstanceContinuedAsNew: true,
 };
 
 export const isCommand = (fact: HistoryFact): fact is Command => fact.type in commandTypes;
@@ -69,6 +70,8 @@ export function describeFact(fact: HistoryFact): string {
       return "the end of the workflow (cancelled)";
     case "InstanceTerminated":
       return "the end of the workflow (terminated)";
+    case "InstanceContinuedAsNew":
+      return "the end of the run (continued as new)";
     default:
       return fact.type;
   }
@@ -83,6 +86,8 @@ function matches(recorded: HistoryFact, command: Command): boolean {
       return command.name === (recorded as typeof command).name && command.digest === (recorded as typeof command).digest;
     case "ChildStarted":
       return command.workflow === (recorded as typeof command).workflow && command.digest === (recorded as typeof command).digest;
+    case "InstanceContinuedAsNew":
+      return command.digest === (recorded as typeof command).digest;
     case "EventAwaited":
       return command.name === (recorded as typeof command).name;
     case "EventConsumed":
@@ -92,6 +97,15 @@ function matches(recorded: HistoryFact, command: Command): boolean {
     default:
       return true;
   }
+}
+
+/** Characters of the value that a fact holds. */
+function weightOf(fact: HistoryFact): number {
+  if ("input" in fact) return fact.input.length;
+  if ("output" in fact) return fact.output.length;
+  if ("payload" in fact) return fact.payload.length;
+  if ("variables" in fact) return fact.variables.length;
+  return 0;
 }
 
 export type Divergence = {
@@ -107,6 +121,9 @@ export class Recorder {
   #cursor = 0;
   #base = 0;
   #patches: Set<string> | undefined;
+  /** Characters of the values of the turns so far, and of the present one. */
+  #weight = 0;
+  #turnWeight = 0;
   #divergence: Divergence | undefined;
 
   get replaying(): boolean {
@@ -128,7 +145,19 @@ export class Recorder {
     if (turn === undefined) return undefined;
     this.#skipDerived(turn);
     const next = turn.events[this.#cursor];
-    return next !== undefined && "digest" in next && next.effect === effect && next.digest === digest ? next.input : undefined;
+    return next !== undefined && "digest" in next && "effect" in next && next.effect === effect && next.digest === digest
+      ? next.input
+      : undefined;
+  }
+
+  /** Characters of the values in the turns before this one: the same when a turn is made and when it is replayed. */
+  get weight(): number {
+    return this.#weight;
+  }
+
+  beginTurn(): void {
+    this.#weight += this.#turnWeight;
+    this.#turnWeight = 0;
   }
 
   beginReplay(turn: Turn): void {
@@ -191,6 +220,7 @@ export class Recorder {
   }
 
   endReplay(): void {
+    for (const fact of this.#replayed?.events ?? []) this.#turnWeight += weightOf(fact);
     this.#base += this.#replayed?.events.length ?? 0;
     this.#replayed = undefined;
   }
@@ -226,6 +256,7 @@ export class Recorder {
   take(): HistoryFact[] {
     const made = this.#made;
     if (made.length === 0) return made;
+    for (const fact of made) this.#turnWeight += weightOf(fact);
     this.#base += made.length;
     this.#made = [];
     return made;

@@ -49,6 +49,8 @@ function kindOf(effect: AnyEffect): string {
       return typeof effect.until;
     case "patched":
       return effect.id;
+    case "continueAsNew":
+      return `${effect.version}`;
     case "sideEffect":
       return typeof effect.fn;
     case "task":

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { activity, all, awaitEvent, event, race, sleep, Type, workflow } from "@wovyr/sdk";
-import { encodePayload } from "@wovyr/sdk/internal";
+import { encodePayload, type HistoryFact } from "@wovyr/sdk/internal";
 import { Drive, started } from "./drive.ts";
 
 const work = activity("work", async (n: number) => n);
@@ -52,7 +52,9 @@ test("time within a turn stands still, and is the turn's", async () => {
     }),
   );
   const [, timer] = await drive.turn(1_000, started());
-  assert.deepEqual(timer, { type: "TimerStarted", effect: "0", purpose: "sleep", due: 1_050 });
+  const { line, ...fact } = timer as Extract<HistoryFact, { type: "TimerStarted" }>;
+  assert.deepEqual(fact, { type: "TimerStarted", effect: "0", purpose: "sleep", due: 1_050 });
+  assert.match(line ?? "", /^execution\.test\.ts:\d+$/);
   assert.deepEqual((await drive.turn(9_000, fired("0", 1_050))).at(-1), {
     type: "InstanceCompleted",
     output: encodePayload([1_000, 9_000]),

@@ -10,6 +10,7 @@
 import { ActivityError, NonRetryableError, RetryAfterError, TimeoutError, WovyrError } from "@wovyr/sdk";
 import {
   type ActivityContext,
+  type ActivityDefinition,
   type ActivityEffect,
   decodePayload,
   type EffectId,
@@ -46,6 +47,8 @@ export type Attempt = {
 
 export type DispatchOptions = {
   readonly executor: ActivityExecutor;
+  /** Does what the engine itself is asked for. */
+  readonly builtIn: (attempt: Attempt, input: unknown, ctx: ActivityContext) => Promise<unknown>;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: EngineLog;
@@ -263,8 +266,8 @@ class RunningAttempt {
   begin(): void {
     try {
       this.#armTimeout();
-      const { call, activity } = this.#attempt;
-      const result = this.#options.executor.execute(call.definition, decodePayload(activity.input), this.#context());
+      const { activity } = this.#attempt;
+      const result = this.#options.executor.execute(this.#definition(), decodePayload(activity.input), this.#context());
       if (isPromise(result))
         result.then(
           (value) => this.#completed(value),
@@ -299,6 +302,12 @@ class RunningAttempt {
       warn: (message, data) => log.warn(message, { ...about, ...data }),
       error: (message, data) => log.error(message, { ...about, ...data }),
     };
+  }
+
+  #definition(): ActivityDefinition {
+    const { definition } = this.#attempt.call;
+    if (definition.builtIn === undefined) return definition;
+    return { ...definition, run: (input, ctx) => this.#options.builtIn(this.#attempt, input, ctx) };
   }
 
   #context(): ActivityContext {

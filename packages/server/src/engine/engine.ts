@@ -16,6 +16,7 @@ import {
   type Incoming,
   type OpenActivity,
   type PayloadCodec,
+  type SendInput,
   type WorkflowGuard,
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
@@ -26,7 +27,8 @@ import { HistoryRows } from "./history-row.ts";
 import { Instance, type InstanceHost, type InstanceIdentity, turnMail } from "./instance.ts";
 import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits } from "./journal.ts";
-import { addedByLoading, type Mail, mailIdentity } from "./mail.ts";
+import { addedByLoading, isMessage, type Mail, mailIdentity } from "./mail.ts";
+import { LocalOperations } from "./operations.ts";
 import { Ownership } from "./ownership.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
@@ -38,7 +40,7 @@ import { deliverInbox, recover } from "./recovery.ts";
 import type { Registry } from "./registry.ts";
 import { Replay } from "./replay.ts";
 import { Revival } from "./revival.ts";
-import { newRunId, newSeed } from "./run-id.ts";
+import { newRunId, newSeed, runIdAfter } from "./run-id.ts";
 import { Settlement } from "./settlement.ts";
 import { shardOf } from "./shard-of.ts";
 import type { Start } from "./start.ts";
@@ -149,6 +151,10 @@ export class Engine {
     });
     this.dispatch = new Dispatch({
       executor: options.executor,
+      builtIn: async ({ tenant }, input, { idempotencyKey }) => {
+        const { to, event, payload } = input as SendInput;
+        await new LocalOperations(tenant, () => this, new Map()).sendEvent(to, event, payload, { idempotencyKey });
+      },
       clock,
       random: options.random,
       log,
@@ -169,7 +175,7 @@ export class Engine {
       now: () => clock.now(),
       mayAct: () => this.ownership.holds,
       deferred: (instance) => this.#deferred.add(instance),
-      newRunId: () => this.newRunId(),
+      newRunId: (after) => this.newRunId(after),
       limits: limits.execution,
       guard: options.guard,
       eventSchema: (instance, event) => this.#eventSchema(instance, event),
@@ -401,8 +407,10 @@ export class Engine {
     return `${this.options.node}#${this.#nonce}`;
   }
 
-  newRunId(): string {
-    return newRunId(this.options.clock.now(), this.options.random);
+  /** One that sorts after `after`, when that is given. */
+  newRunId(after?: string): string {
+    const { clock, random } = this.options;
+    return after === undefined ? newRunId(clock.now(), random) : runIdAfter(after, clock.now(), random);
   }
 
   newSeed(): string {
@@ -516,6 +524,7 @@ export class Engine {
   /** The instance makes a turn when it has items, and rests when it has none. */
   queue(instance: Instance): void {
     if (instance.phase !== "idle") return;
+    if (instance.state.outcome?.status === "ContinuedAsNew") this.#forward(instance, instance.state.outcome.run);
     if (instance.mailbox.length === 0) {
       this.#rest(instance);
       return;
@@ -523,6 +532,32 @@ export class Engine {
     instance.phase = "queued";
     this.table.busy(instance);
     this.turns.add(instance);
+  }
+
+  /** What is said to a run that went on as a new one is said to that one. */
+  #forward(instance: Instance, run: string): void {
+    if (!instance.mailbox.some(({ fact }) => isMessage(fact))) return;
+    const { identity, mailbox } = instance;
+    instance.mailbox = mailbox.filter(({ fact }) => !isMessage(fact));
+    for (const { fact, receipt, inbox } of mailbox) {
+      if (!isMessage(fact)) continue;
+      const arrived = () => {
+        if (inbox !== undefined) this.dropMessages(identity, [{ fact, inbox }]);
+      };
+      this.deliver(
+        { tenant: identity.tenant, run },
+        {
+          fact,
+          receipt: {
+            accepted: (replayed) => {
+              arrived();
+              receipt?.accepted(replayed);
+            },
+            refused: (error) => receipt?.refused(error),
+          },
+        },
+      );
+    }
   }
 
   #rest(instance: Instance): void {

@@ -80,6 +80,8 @@ export class HistoryRows {
 async function mapFact(fact: HistoryFact, map: (payload: Payload) => Promise<Payload>): Promise<HistoryFact> {
   const mapped: Record<string, unknown> = { ...fact };
   for (const field of payloadFields) if (typeof mapped[field] === "string") mapped[field] = await map(mapped[field]);
+  if ("carried" in fact && fact.carried !== undefined)
+    mapped.carried = await Promise.all(fact.carried.map(async (event) => ({ ...event, payload: await map(event.payload) })));
   if ("failure" in fact) mapped.failure = await mapFailure(fact.failure, map);
   return mapped as HistoryFact;
 }

@@ -59,7 +59,8 @@ export interface InstanceHost {
   mayAct(): boolean;
   /** A turn was put off because this node may not act now. */
   deferred(instance: Instance): void;
-  newRunId(): string;
+  /** A fresh one, which sorts after `after`. */
+  newRunId(after?: string): string;
   readonly limits: ExecutionLimits;
   /** Watches what workflow code calls. */
   readonly guard?: WorkflowGuard | undefined;
@@ -131,7 +132,7 @@ export class Instance implements Job {
       definition,
       tenant: this.identity.tenant,
       run: this.identity.run,
-      newRunId: () => this.#host.newRunId(),
+      newRunId: (after) => this.#host.newRunId(after),
       limits: this.#host.limits,
       guard: this.#host.guard,
     });
@@ -189,7 +190,9 @@ export class Instance implements Job {
       }
       if (execution !== undefined) this.#fold(turn, execution.takeFacts());
       const mail = this.mailbox[this.#next];
-      if (mail === undefined || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) {
+      // What is left for a run that goes on as a new one is for that one.
+      const over = this.state.outcome?.status === "ContinuedAsNew";
+      if (mail === undefined || over || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) {
         // All that came in has been handled: what waits for the workflow's own state may go on.
         if (execution?.settleConditions() !== true) break;
         if (execution.busy) return false;

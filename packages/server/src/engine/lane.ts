@@ -121,7 +121,10 @@ export class Lane {
   #take(): Entry[] {
     let bytes = 0;
     let count = 0;
+    // A run that goes on as a new one frees its id and takes it again: no other turn of the flush may come between.
+    const continues = this.#queue[0]?.write.status === "ContinuedAsNew";
     for (const { write } of this.#queue) {
+      if ((write.status === "ContinuedAsNew") !== continues) break;
       if (count >= this.#options.limits.flushTurns || (count > 0 && bytes + write.events.length > this.#options.limits.flushBytes)) break;
       bytes += write.events.length;
       count += 1;

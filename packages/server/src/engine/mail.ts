@@ -90,6 +90,16 @@ function judgeMessage(state: InstanceState, fact: Extract<Incoming, { message: s
   };
 }
 
+/** Whether somebody says it to the run, rather than that something came of what the run asked for. */
+export function isMessage(fact: Incoming): boolean {
+  return (
+    fact.type === "EventReceived" ||
+    fact.type === "UpdateRequested" ||
+    fact.type === "CancelRequested" ||
+    fact.type === "TerminateRequested"
+  );
+}
+
 /** Bytes that applying the item adds to history, roughly. */
 export function weightOf(fact: Incoming): number {
   switch (fact.type) {

@@ -139,7 +139,8 @@ export class LocalOperations implements Operations {
       if (error instanceof StartRefused) return this.#taken(engine, start, request);
       throw error;
     }
-    const closed = await result?.promise;
+    const first = await result?.promise;
+    const closed = first?.status === "ContinuedAsNew" ? await this.#closedIn(id, run, wait, request.signal) : first;
     return {
       id,
       runId: run,
@@ -161,6 +162,12 @@ export class LocalOperations implements Operations {
     checkName(name, "the name of an event");
     const { payload: limit } = engine.options.limits.execution;
     return { type: "EventReceived", message, name, payload: encodePayload(payload, { limit, what: `payload of event "${name}"` }) };
+  }
+
+  /** The result of a chain of runs, if it comes in time. */
+  async #closedIn(id: string, runId: string, wait: number, signal: AbortSignal | undefined): Promise<ClosedResult | undefined> {
+    const result = await this.result(id, { runId, wait, ...(signal !== undefined && { signal }) });
+    return isClosedResult(result) ? result : undefined;
   }
 
   #startOf(engine: Engine, definition: WorkflowDefinition, request: StartRequest): Start {
@@ -380,12 +387,28 @@ export class LocalOperations implements Operations {
         ? known
         : undefined;
     const run = inMemory?.identity.run ?? (await this.#row(engine, id, options.runId)).run;
-    const wait = options.wait ?? 0;
-    if (inMemory === undefined || wait <= 0) {
+    const { clock } = engine.options;
+    const deadline = clock.now() + (options.wait ?? 0);
+    let result = await this.#resultOfRun(engine, id, run, options.wait ?? 0, options.signal, inMemory !== undefined);
+    // The chain of runs that went on as new ones has one result: the last one's.
+    while (result.continuedTo !== undefined)
+      result = await this.#resultOfRun(engine, id, result.continuedTo, Math.max(0, deadline - clock.now()), options.signal, false);
+    return result;
+  }
+
+  async #resultOfRun(
+    engine: Engine,
+    id: string,
+    run: string,
+    wait: number,
+    signal: AbortSignal | undefined,
+    inMemory: boolean,
+  ): Promise<LinkedResult> {
+    if (!inMemory || wait <= 0) {
       const now = await this.#resultNow(engine, id, run);
       if (isClosedResult(now) || wait <= 0) return now;
     }
-    return this.#awaitResult(engine, id, run, wait, options.signal, inMemory === undefined);
+    return this.#awaitResult(engine, id, run, wait, signal, !inMemory);
   }
 
   #awaitResult(
@@ -395,7 +418,7 @@ export class LocalOperations implements Operations {
     wait: number,
     signal: AbortSignal | undefined,
     lookAgain: boolean,
-  ): Promise<ResultResponse> {
+  ): Promise<LinkedResult> {
     const { clock } = engine.options;
     if (engine.closing) return Promise.reject(engine.unavailable);
     return new Promise((resolve, reject) => {
@@ -424,7 +447,7 @@ export class LocalOperations implements Operations {
     });
   }
 
-  async #resultNow(engine: Engine, id: string, run: string): Promise<ResultResponse> {
+  async #resultNow(engine: Engine, id: string, run: string): Promise<LinkedResult> {
     const row = await this.#row(engine, id, run);
     const status = statusOf(row);
     if (!isClosed(status)) return { id, runId: run, status };
@@ -619,10 +642,16 @@ const closingTypes: ReadonlySet<string> = new Set([
   "InstanceFailed",
   "InstanceCancelled",
   "InstanceTerminated",
+  "InstanceContinuedAsNew",
 ] satisfies Closing["type"][]);
 
-function closedResult(id: string, run: string, closing: Closing): ClosedResult {
+/** The result of one run, with the run that goes on from it. */
+type LinkedResult = ResultResponse & { readonly continuedTo?: string };
+
+function closedResult(id: string, run: string, closing: Closing): ClosedResult & LinkedResult {
   switch (closing.type) {
+    case "InstanceContinuedAsNew":
+      return { id, runId: run, status: "ContinuedAsNew", continuedTo: closing.run };
     case "InstanceCompleted":
       return {
         id,

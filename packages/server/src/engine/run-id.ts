@@ -12,6 +12,18 @@ export function newRunId(now: number, random: Random): string {
   return prefixAt(now) + randomCharacters(random);
 }
 
+/** A run id that sorts after another one: a run that goes on from it is newer, also within a millisecond. */
+export function runIdAfter(run: string, now: number, random: Random): string {
+  const fresh = newRunId(now, random);
+  return fresh > run ? fresh : successor(run);
+}
+
+function successor(run: string): string {
+  const last = run.search(/[^z]z*$/);
+  const next = alphabet.charAt(alphabet.indexOf(run.charAt(last)) + 1);
+  return run.slice(0, last) + next + "0".repeat(run.length - last - 1);
+}
+
 let lastNow = Number.NaN;
 let lastPrefix = "";
 

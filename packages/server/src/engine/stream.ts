@@ -70,5 +70,11 @@ export async function* followRun(
   }
 }
 
-const ends: ReadonlySet<string> = new Set(["InstanceCompleted", "InstanceFailed", "InstanceCancelled", "InstanceTerminated"]);
+const ends: ReadonlySet<string> = new Set([
+  "InstanceCompleted",
+  "InstanceFailed",
+  "InstanceCancelled",
+  "InstanceTerminated",
+  "InstanceContinuedAsNew",
+]);
 const isEnd = (type: string): boolean => ends.has(type);

@@ -114,6 +114,7 @@ export class TurnPlan {
       case "InstanceFailed":
       case "InstanceCancelled":
       case "InstanceTerminated":
+      case "InstanceContinuedAsNew":
         this.closing = fact;
         return;
       case "ActivityCompleted":

@@ -32,7 +32,7 @@ export type PreparedTurn = {
 export function prepareTurn(instance: Instance, turn: OpenTurn, context: TurnWriteContext): PreparedTurn | Promise<PreparedTurn> {
   const { plan } = turn;
   const sends = plan.closing === undefined ? plan.sends : withParent(instance, plan.sends, plan.closing);
-  const starts = plan.children.size === 0 ? nothing : [...plan.children.values()].map((child) => childStart(instance, child, context));
+  const starts = startsOf(instance, turn, context);
   const events = context.rows.encode(turn.facts);
   if (typeof events === "string" && sends.length === 0 && starts.length === 0)
     return { write: turnWrite(instance, turn, events, nothing, nothing, context), children: nothing, sends: nothing };
@@ -113,7 +113,7 @@ export function searchable(payload: string | undefined): Attributes {
 /** The sends of a closing turn: a child tells its parent. */
 function withParent(instance: Instance, sends: readonly Send[], closing: HistoryFact): readonly Send[] {
   const { parent } = instance.identity;
-  if (parent === undefined) return sends;
+  if (parent === undefined || closing.type === "InstanceContinuedAsNew") return sends;
   return [...sends, { run: parent.run, id: parent.id, message: `child:${parent.effect}`, fact: closedFact(instance, parent, closing) }];
 }
 
@@ -125,7 +125,7 @@ function closedFact(instance: Instance, parent: ParentLink, closing: HistoryFact
       output: closing.output,
     };
   const outcome = instance.state.outcome;
-  if (outcome === undefined || outcome.status === "Completed") throw new Error("a closing turn without an outcome");
+  if (outcome === undefined || !("failure" in outcome)) throw new Error("a closing turn without an outcome");
   return {
     type: "ChildFailed",
     effect: parent.effect,
@@ -135,11 +135,19 @@ function closedFact(instance: Instance, parent: ParentLink, closing: HistoryFact
 }
 
 type ChildStart = {
-  readonly started: Extract<HistoryFact, { type: "ChildStarted" }>;
+  readonly started: { readonly run: string; readonly effect: string };
   readonly fact: NewChild["start"];
 };
 
-function childStart(instance: Instance, started: ChildStart["started"], context: TurnWriteContext): ChildStart {
+/** The runs that a turn begins: children, and the one that goes on where this one ends. */
+function startsOf(instance: Instance, { plan }: OpenTurn, context: TurnWriteContext): readonly ChildStart[] {
+  const { closing } = plan;
+  if (plan.children.size === 0 && closing?.type !== "InstanceContinuedAsNew") return nothing;
+  const children = [...plan.children.values()].map((child) => childStart(instance, child, context));
+  return closing?.type === "InstanceContinuedAsNew" ? [...children, continuation(instance, closing, context)] : children;
+}
+
+function childStart(instance: Instance, started: Extract<HistoryFact, { type: "ChildStarted" }>, context: TurnWriteContext): ChildStart {
   const { tenant, run, id, correlationId } = instance.identity;
   return {
     started,
@@ -156,6 +164,33 @@ function childStart(instance: Instance, started: ChildStart["started"], context:
   };
 }
 
+/** The next run of the same instance: it has the parent, the memo and the attributes of this one, and the events that nobody took. */
+function continuation(
+  instance: Instance,
+  { run, version, input, carried }: Extract<HistoryFact, { type: "InstanceContinuedAsNew" }>,
+  context: TurnWriteContext,
+): ChildStart {
+  const { id, workflow, parent, correlationId } = instance.identity;
+  const { start, attributes } = instance.state;
+  return {
+    started: { run, effect: "continuation" },
+    fact: {
+      type: "InstanceStarted",
+      id,
+      workflow,
+      version,
+      input,
+      seed: context.newSeed(),
+      ...(parent !== undefined && { parent }),
+      correlationId: correlationId ?? id,
+      ...(start?.memo !== undefined && { memo: start.memo }),
+      ...(attributes !== undefined && { attributes }),
+      continuedFrom: instance.identity.run,
+      ...(carried !== undefined && { carried }),
+    },
+  };
+}
+
 function childWrite(instance: Instance, { started, fact }: ChildStart, start: string, context: TurnWriteContext): NewChild {
   const { tenant, run, shard } = instance.identity;
   const rejection: Incoming = {
@@ -163,23 +198,23 @@ function childWrite(instance: Instance, { started, fact }: ChildStart, start: st
     effect: started.effect,
     failure: failureOf(
       new ApiError(
-        `An open instance has the id "${started.id}" already; the child was not started. Give it another id, or leave \`id\` out.`,
+        `An open instance has the id "${fact.id}" already; the child was not started. Give it another id, or leave \`id\` out.`,
         {
           code: "INSTANCE_EXISTS",
         },
       ),
     ),
   };
-  const childShard = context.shardOf(tenant, started.id);
+  const childShard = context.shardOf(tenant, fact.id);
   return {
     start: fact,
     write: {
       run: started.run,
       shard: childShard,
       instance: {
-        id: started.id,
-        workflow: started.workflow,
-        version: started.version,
+        id: fact.id,
+        workflow: fact.workflow,
+        version: fact.version,
         ...(fact.parent !== undefined && { parent: fact.parent }),
         ...(fact.correlationId !== undefined && {
           correlationId: fact.correlationId,

@@ -88,9 +88,11 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], waitingA
       output: decodePayload(outcome.output),
     }),
     ...(outcome !== undefined &&
-      outcome.status !== "Completed" && {
+      "failure" in outcome && {
         failure: viewOfFailure(outcome.failure),
       }),
+    ...(outcome?.status === "ContinuedAsNew" && { continuedTo: outcome.run }),
+    ...(state.start?.continuedFrom !== undefined && { continuedFrom: state.start.continuedFrom }),
     ...(state.parked !== undefined && { parked: viewOfFailure(state.parked) }),
   };
 }

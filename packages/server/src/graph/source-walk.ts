@@ -416,8 +416,8 @@ export class SourceWalk {
         : this.#call({ ...call, callee: of.object as Expression }, entry);
     }
     // `f(input).with(options)`, `f(input).compensate(…)`
-    const chained = methodOf(call, "with") ?? methodOf(call, "compensate");
-    if (chained?.object.type === "CallExpression" && matchName(chained.object) === undefined) return this.#call(chained.object, entry);
+    const plain = withoutOptions(call);
+    if (plain !== call) return this.#call(plain, entry);
     const cancelled = methodOf(call, "cancel")?.object;
     if (cancelled?.type === "Identifier" && this.#locals.get(cancelled.name)?.kind === "task")
       return [{ from: this.#sketch.add("scope", `cancel ${cancelled.name}`, entry), kind: "sequence" }];
@@ -475,7 +475,8 @@ export class SourceWalk {
       return inline.flatMap((fn) => this.#branch(fn as Expression, id));
     }
     const callee = bare(call.callee);
-    if (callee.type === "CallExpression") return [this.#unknown(`computed: ${this.#source.textOf(call)}`, entry)];
+    const chained = callee.type === "MemberExpression" ? callee.object : callee;
+    if (chained.type === "CallExpression") return [this.#unknown(`computed: ${this.#source.textOf(call)}`, entry)];
     if (this.#minified && callee.type === "Identifier") return [this.#unknown(`${name}: its name is lost (minified source)`, entry)];
     const helps = call.arguments.some((argument) => argument.type === "Identifier" && this.#contexts.has(argument.name));
     return [{ from: this.#sketch.add(helps ? "call" : "activity", name, entry), kind: "sequence" }];
@@ -553,9 +554,12 @@ function methodOf({ callee }: CallExpression, method: string): MemberExpression 
   return called.type === "MemberExpression" && propertyName(called.property, called.computed) === method ? called : undefined;
 }
 
-/** `match` where a chain of calls begins with it: its `.with(…)` is not that of an effect. */
-function matchName(call: CallExpression): string | undefined {
-  return calledName(call) === "match" || methodOf(call, "with") !== undefined ? "match" : undefined;
+/** The call that `.with(…)` and `.compensate(…)` are chained to. What ts-pattern's `match` begins is no such chain. */
+function withoutOptions(call: CallExpression): CallExpression {
+  const object = (methodOf(call, "with") ?? methodOf(call, "compensate"))?.object;
+  if (object?.type !== "CallExpression") return call;
+  const plain = withoutOptions(object);
+  return calledName(plain) === "match" ? call : plain;
 }
 
 /** Functions that are written as arguments of a call, or of the calls that it is chained to. */

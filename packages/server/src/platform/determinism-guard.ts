@@ -76,13 +76,10 @@ function check(call: string, advice: string, wrapper: Anything): void {
 // ── who called ───────────────────────────────────────────────────────────────────────────────────────────
 
 const depth = 12;
-const native = /\(<anonymous>\)$|^at <anonymous>$/;
 const loggers = "pino|winston|bunyan|consola|debug|loglevel|tslog|@opentelemetry";
 const trusted = new RegExp(
-  String.raw`\bnode:|[\\/](?:packages|@wovyr)[\\/](?:sdk|server|testing)[\\/](?:src|dist)[\\/]|node_modules[\\/](?:${loggers})[\\/]`,
+  String.raw`^node:|[\\/](?:packages|@wovyr)[\\/](?:sdk|server|testing)[\\/](?:src|dist)[\\/]|node_modules[\\/](?:${loggers})[\\/]`,
 );
-const location = /\(?([^()\s]*:\d+:\d+)\)?$/;
-
 /** The line that made the call, or through which a library did; undefined when it was made by what may. */
 function callingLine(above: Anything): string | undefined {
   const holder: { stack?: string } = {};
@@ -91,11 +88,17 @@ function callingLine(above: Anything): string | undefined {
   Error.captureStackTrace(holder, above);
   Error.stackTraceLimit = limit;
   const frames = (holder.stack ?? "").split("\n").slice(1);
-  const callers = frames.map((frame) => frame.trim()).filter((frame) => !native.test(frame));
+  const callers = frames.map(placeOf).filter((place) => place !== undefined);
   const [caller] = callers;
   if (caller === undefined || trusted.test(caller)) return undefined;
-  const own = callers.find((frame) => !frame.includes("node_modules") && !trusted.test(frame)) ?? caller;
-  return location.exec(own)?.[1]?.replace(/^file:\/\//, "");
+  return callers.find((place) => !place.includes("node_modules") && !trusted.test(place)) ?? caller;
+}
+
+/** `file:line:column` of a frame; undefined for a native function. */
+function placeOf(frame: string): string | undefined {
+  const text = frame.trim();
+  const place = text.endsWith(")") ? text.slice(text.lastIndexOf(" (") + 2, -1) : text.replace(/^at (?:async )?/, "");
+  return /:\d+:\d+$/.test(place) ? place.replace(/^file:\/\//, "") : undefined;
 }
 
 // ── what is watched ──────────────────────────────────────────────────────────────────────────────────────

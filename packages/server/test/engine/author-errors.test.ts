@@ -133,7 +133,20 @@ const misuse: Record<string, [run: () => unknown, expected: RegExp | { value: un
     async function* () {
       yield foreignTask;
     },
-    /belongs to another instance/,
+    /belongs to another instance\..* The workflow is defined at \/.*author-errors\.test\.ts:\d+:\d+\./,
+  ],
+  "joins another run's task later": [
+    async function* () {
+      yield* sleep(1);
+      yield foreignTask;
+    },
+    /belongs to another instance\..* The last effect before it was yielded at \/.*author-errors\.test\.ts:\d+:\d+\./,
+  ],
+  "cancels another run's task": [
+    async function* () {
+      yield foreignTask?.cancel();
+    },
+    /belongs to another instance\..* yielded at \/.*author-errors\.test\.ts:\d+:\d+\./,
   ],
   "delegates to another generator": [
     async function* () {
@@ -265,6 +278,7 @@ for (const [what, wait] of Object.entries(foreign)) {
     const { parked, status } = await env.state(run.id);
     assert.equal(status, "Parked");
     assert.match(parked?.message ?? "", /awaited something that is no effect/);
+    assert.match(parked?.message ?? "", /The workflow is defined at \/.*author-errors\.test\.ts:\d+:\d+\./);
     assert.equal(parked?.code, "FOREIGN_AWAIT");
     assert.equal(await env.execute(fine, 2), 2);
     await run.terminate({ reason: "broken" });

@@ -72,7 +72,9 @@ export function assertMermaid(text: string, { nodes, edges }: ExecutionGraph): v
 /** A graph in lines: its nodes, then its edges. */
 export function linesOf({ nodes, edges }: ExecutionGraph): string[] {
   return [
-    ...nodes.map(({ id, kind, name, state }) => [id, kind, name === kind ? "" : name, state ?? ""].filter((part) => part !== "").join(" ")),
+    ...nodes.map(({ id, kind, name, state }) =>
+      [id, kind === id ? "" : kind, name === kind ? "" : name, state ?? ""].filter((part) => part !== "").join(" "),
+    ),
     ...edges.map(
       ({ from, to, kind, label }) => `${from} → ${to}${kind === "sequence" ? "" : ` ${kind}`}${label === undefined ? "" : ` "${label}"`}`,
     ),

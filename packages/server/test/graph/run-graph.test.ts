@@ -134,7 +134,7 @@ test("branches begin at a node of their own and join in what comes next", async 
 
 test("an activity shows its attempts; one that failed for good fails the run there", async () => {
   let tries = 0;
-  const flaky = activity("flaky", { retry: { maxAttempts: 3, initialDelay: "1m", backoff: 1, jitter: 0 } as never }, async () => {
+  const flaky = activity("flaky", { retry: { maxAttempts: 3, initialDelay: "1m" } }, async () => {
     tries += 1;
     if (tries < 3) throw new Error(`try ${tries}`);
   });
@@ -170,7 +170,7 @@ test("an activity shows its attempts; one that failed for good fails the run the
         [3, undefined, true],
       ],
     );
-    assert.equal(drawn.nodes.at(-1)?.failure?.message, "for good");
+    assert.equal(drawn.nodes.at(-1)?.failure?.message, 'activity "broken" failed after 1 attempt: for good');
   });
 });
 
@@ -322,7 +322,7 @@ test("a child's node says which run it is", async () => {
       assert.equal(open?.state, "Running");
       assert.equal(open?.childRun?.workflow, "inner");
       assert.equal(open?.childRun?.id, "the-child");
-      const { nodes } = await env.handle("the-child").graph();
+      const { nodes } = await env.handle(inner, "the-child").graph();
       assert.deepEqual(
         nodes.map(({ id, state }) => [id, state]),
         [
@@ -330,7 +330,7 @@ test("a child's node says which run it is", async () => {
           ["0", "Waiting"],
         ],
       );
-      await env.handle("the-child").terminate();
+      await env.handle(inner, "the-child").terminate();
       await env.settle();
       assert.deepEqual((await lines(graph)).slice(1, 3), ["0 child inner Terminated", "end Failed"]);
     },
@@ -365,7 +365,7 @@ test("a parked run shows where it stands and why", async () => {
     "0 → 1",
     "1 → end",
   ]);
-  assert.equal(drawn.nodes.at(-1)?.failure?.code, "DETERMINISM");
+  assert.equal(drawn.nodes.at(-1)?.failure?.code, "HISTORY_DIVERGED");
 });
 
 test("a start in the future is a start that is not yet", async () => {
@@ -384,24 +384,23 @@ test("a start in the future is a start that is not yet", async () => {
 
 test("effects with ids of their own stand where they were asked for, as far as history tells", async () => {
   const program = workflow("named", async function* () {
-    yield* work.with({ id: "first" })(1);
-    yield* all([work.with({ id: "a" })(1), work(2), work.with({ id: "b/1.2!x" })(3)]);
-    yield* work.with({ id: "last" })(4);
+    yield* work(1).with({ id: "first" });
+    yield* all([work(1).with({ id: "a" }), work(2), work(3).with({ id: "b.1" })]);
+    yield* work(4).with({ id: "last" });
   });
   await running(program, async ({ graph }) => {
     const drawn = await graph();
     assert.deepEqual(
       drawn.nodes.map(({ id }) => id),
-      ["start", "@first", "@a", "1", "1.1", "@b/1.2!x", "@last", "end"].map((id) => id.replace(/^1/, "0")),
+      ["start", "@first", "@a", "1", "1.1", "@b.1", "@last", "end"].map((id) => id.replace(/^1/, "0")),
     );
     const next = drawn.edges.map(({ from, to }) => `${from} ${to}`);
-    for (const edge of ["start @first", "@first @a", "@first 0", "0 0.1", "@first @b/1.2!x", "@last end"])
-      assert.ok(next.includes(edge), edge);
+    for (const edge of ["start @first", "@first @a", "@first 0", "0 0.1", "0 @b.1", "@last end"]) assert.ok(next.includes(edge), edge);
   });
 });
 
 test("handlers begin at the start by a message; conditions are waits", async () => {
-  const Add = update("add", Type.Number(), Type.Number());
+  const Add = update("add", { input: Type.Number(), output: Type.Number() });
   const program = workflow("handlers", async function* (_: undefined, ctx) {
     let sum = 0;
     ctx.on(Go, async function* (n) {

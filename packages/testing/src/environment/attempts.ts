@@ -26,8 +26,8 @@ export class Attempts {
   readonly #running = new Map<string, RunningAttempt>();
 
   /** Runs a body as an attempt. */
-  async run(about: Omit<RunningAttempt, "owner" | "sleeping">, body: () => unknown): Promise<unknown> {
-    const attempt: RunningAttempt = { ...about, owner: this, sleeping: 0 };
+  async run(about: Omit<RunningAttempt, "owner">, body: () => unknown): Promise<unknown> {
+    const attempt: RunningAttempt = { ...about, owner: this };
     this.#running.set(attempt.key, attempt);
     try {
       return await current.run(attempt, body);

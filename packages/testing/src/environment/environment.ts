@@ -28,6 +28,7 @@ import {
   type Engine,
   type EngineLimits,
   type Guard,
+  isStatementAt,
   memoryStore,
   type Store,
   type StoreProvider,
@@ -77,7 +78,7 @@ export type TestEnvironmentOptions = {
   readonly autoSkip?: boolean;
   /**
    * What happens when workflow code asks for the time of day, chance, a timer or the network: `error` (default) throws at the call, `warn` leaves a line in
-   * `logs`.
+   * `logs`. With `error`, an effect whose call stands alone as a statement, its `yield*` forgotten, rejects everybody who waits, too.
    */
   readonly determinismGuard?: DeterminismGuard;
   /** Lease on the shards; default: for ever, so that its renewals need no time. */
@@ -360,12 +361,19 @@ export class TestEnvironment implements AsyncDisposable {
       lease: this.#options.lease === undefined ? century : milliseconds(this.#options.lease, "lease"),
       executed: (key) => this.executions.note(key),
       committed: (flush, outcome) => this.#eventFakes.committed(flush, outcome),
+      unrun: (message, at) => this.#unrun(message, at),
       moved: () => this.#time.changes.tell(),
       deadOwners: (owners) => owners.filter((owner) => this.#dead.has(owner)),
     });
     this.#session = session;
     await this.#time.through(session.host.start());
     if (this.#session === session) this.#relay.connect(session.host.operations(tenant));
+  }
+
+  /** A call that stands alone was meant to be yielded; any other may be kept for a path that was not taken. */
+  #unrun(message: string, at: string | undefined): void {
+    const strict = (this.#options.determinismGuard ?? "error") === "error";
+    if (strict && at !== undefined && isStatementAt(at)) this.#trouble.note(message);
   }
 
   /** Drops the engine without any graceful step. */

@@ -49,6 +49,8 @@ export type SessionOptions = {
   readonly executed: (idempotencyKey: string) => void;
   /** Hears of every flush that the store has made durable, even when the engine does not any more. */
   readonly committed: (flush: Flush, outcome: FlushOutcome) => void;
+  /** Hears of every effect that a workflow made and never yielded, with its line, where that is known. */
+  readonly unrun: (message: string, at: string | undefined) => void;
   /** Hears when something begins to move. */
   readonly moved: () => void;
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
@@ -220,9 +222,11 @@ export class Session {
         executed(key);
         const fake = fakes.answering(definition);
         const body = fake === undefined ? () => this.#real(definition, input, ctx) : () => fake.answer(callOf(input, ctx), ctx);
-        const run = () => attempts.run({ activity: name, key, attempt, instanceId }, body);
+        // What the engine does itself waits for nothing but the engine.
+        const own = definition.builtIn !== undefined && fake === undefined;
+        const run = () => attempts.run({ activity: name, key, attempt, instanceId, sleeping: own ? 1 : 0 }, body);
         try {
-          return await (conductor === undefined ? run() : conductor.attempt({ name, key, attempt }, run));
+          return await (conductor === undefined ? run() : conductor.attempt({ name, key, attempt, own }, run));
         } finally {
           await this.#frozen;
           moved();
@@ -241,7 +245,10 @@ export class Session {
 
   #lively(log: EngineLog): EngineLog {
     const line = (level: keyof EngineLog) => (message: string, data?: object) => {
-      if (!this.#dead) log[level](message, data);
+      if (this.#dead) return;
+      log[level](message, data);
+      const { code, at } = (data ?? {}) as { readonly code?: unknown; readonly at?: string };
+      if (code === "EFFECT_NOT_YIELDED") this.#options.unrun(message, at);
     };
     return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
   }

@@ -263,7 +263,7 @@ class Player {
 
   #ended(state: InstanceState, history: readonly HistoryEvent[]): ExploredRun<unknown> | undefined {
     const { outcome, variables } = state;
-    if (outcome === undefined) return undefined;
+    if (outcome === undefined || outcome.status === "ContinuedAsNew") return undefined;
     const about = {
       seed: caseText({ ...this.#case, choices: this.#choices }),
       history,

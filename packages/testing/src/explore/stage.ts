@@ -74,7 +74,8 @@ export class Stage implements Conductor {
       this.problems.push(`activity "${attempt.name}" (${attempt.key}) ran again although its completion was durable`);
     const number = this.attempts.length;
     if (this.#strikes("crash-before-activity", number)) return this.#crash();
-    this.#bodies += 1;
+    const counted = attempt.own ? 0 : 1;
+    this.#bodies += counted;
     const outcome = await run().then(
       (value) => () => value,
       (error: unknown) => () => {
@@ -82,7 +83,7 @@ export class Stage implements Conductor {
       },
     );
     if (life !== this.#life) return never;
-    this.#bodies -= 1;
+    this.#bodies -= counted;
     if (this.#strikes("crash-after-activity", number)) return this.#crash();
     await this.#hold(`activity ${attempt.name} ends`);
     return outcome();

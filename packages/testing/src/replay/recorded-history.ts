@@ -130,6 +130,7 @@ const fieldsOf: Record<HistoryFact["type"], readonly Field[]> = {
   InstanceFailed: ["failure"],
   InstanceCancelled: ["failure"],
   InstanceTerminated: ["failure"],
+  InstanceContinuedAsNew: ["run", "version", "digest"],
 };
 
 /** What an event lacks, or undefined when it has all that is read of it. What is no event at all is left to `turnsOf`. */

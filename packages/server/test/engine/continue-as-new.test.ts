@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { activity, all, awaitEvent, child, event, sleep, Type, update, WorkflowError, workflow } from "@wovyr/sdk";
+import { inEachCache } from "./case.ts";
+
+const Item = event("item", Type.Number());
+const add = update("add", { input: Type.Number(), output: Type.Number() });
+const echo = activity("echo", async (value: string) => value);
+
+const counting = workflow("counting", { input: Type.Number() }, async function* (n, ctx) {
+  if (n === 0) return ctx.runId;
+  yield* echo(`${n}`);
+  return yield* ctx.continueAsNew(n - 1);
+});
+
+test("a chain of runs has one id and one result, which is waited for across all of them", async () => {
+  await inEachCache({ workflows: [counting] }, async (env) => {
+    const run = await env.start(counting, 3, { id: "c", memo: { by: "me" }, attributes: { colour: "red" } });
+    const last = await run.result();
+    assert.notEqual(last, run.runId);
+    const about = await env.client.handle("c").describe();
+    assert.deepEqual([about.runId, about.status, about.memo, about.attributes], [last, "Completed", { by: "me" }, { colour: "red" }]);
+    assert.equal((await env.state("c", run.runId)).status, "ContinuedAsNew");
+    assert.equal(await env.execute(counting, 2, { id: "c" }).then((value) => typeof value), "string");
+    assert.equal(await run.result(), last, "a handle stays with the chain that it started");
+  });
+});
+
+test("H019 H020 events are taken once and in order across generations, whenever they come", async () => {
+  const reading = workflow("reading", { input: Type.Array(Type.Number()) }, async function* (seen, ctx) {
+    const now = [...seen];
+    for (let taken = 0; taken < 3; taken++) now.push(yield* awaitEvent(Item));
+    if (now.length >= 30) return now;
+    return yield* ctx.continueAsNew(now);
+  });
+  await inEachCache({ workflows: [reading] }, async (env) => {
+    const run = await env.start(reading, [], { id: "r" });
+    const sends: Promise<void>[] = [];
+    for (let n = 0; n < 30; n++) {
+      sends.push(run.send(Item, n, { idempotencyKey: `k${n}` }));
+      if (n % 7 === 0) await env.settle();
+    }
+    await Promise.all(sends);
+    assert.deepEqual(
+      await run.result(),
+      Array.from({ length: 30 }, (_, n) => n),
+    );
+  });
+});
+
+test("what is open ends with the run, finally blocks run, and handlers of updates are told", async () => {
+  const log: string[] = [];
+  const busy = workflow("busy", { input: Type.Number() }, async function* (n, ctx) {
+    ctx.onUpdate(add, {
+      handler: async function* (value) {
+        yield* sleep("10 days");
+        return value;
+      },
+    });
+    try {
+      if (n === 0) return "done";
+      yield* sleep("1h");
+      return yield* ctx.continueAsNew(n - 1);
+    } finally {
+      log.push(yield* echo(`left ${n}`));
+    }
+  });
+  await inEachCache({ workflows: [busy] }, async (env) => {
+    log.length = 0;
+    env.autoSkip = false;
+    const run = await env.start(busy, 1);
+    const answer = run.update(add, 1).catch((error: { code: string }) => error.code);
+    await env.settle();
+    env.autoSkip = true;
+    assert.equal(await run.result(), "done");
+    assert.equal(await answer, "UPDATE_UNFINISHED");
+    assert.deepEqual([...new Set(log)], ["left 1", "left 0"]);
+  });
+});
+
+test("a parent awaits a child through all its runs, and ends the one that is there", async () => {
+  const parent = workflow("parent", async function* () {
+    return yield* child(counting, 3, { id: "kid" });
+  });
+  const patient = workflow("patient", { input: Type.Number() }, async function* (n, ctx) {
+    if (n === 0) yield* sleep("1 day");
+    return yield* ctx.continueAsNew(n === 0 ? 0 : n - 1);
+  });
+  const leaving = workflow("leaving", async function* () {
+    yield* all([child(patient, 2, { id: "endless", onParentClose: "terminate" }), sleep("1h")]);
+  });
+  await inEachCache({ workflows: [counting, parent, patient, leaving] }, async (env) => {
+    assert.equal(typeof (await env.execute(parent)), "string");
+    const run = await env.start(leaving);
+    await env.advance("2h");
+    await run.terminate();
+    await env.settle();
+    assert.equal((await env.client.handle("endless").describe()).status, "Terminated");
+  });
+});
+
+test("in a branch it is refused, and an input that does not fit is thrown where it is yielded", async () => {
+  const branching = workflow("branching", { input: Type.Number() }, async function* (_n, ctx) {
+    yield* all([
+      async function* () {
+        yield* ctx.continueAsNew(1);
+      },
+    ]);
+  });
+  const wrong = workflow("wrong", { input: Type.Number() }, async function* (_n, ctx) {
+    try {
+      yield* ctx.continueAsNew("one" as never);
+    } catch (error) {
+      return (error as Error).message;
+    }
+  });
+  await inEachCache({ workflows: [branching, wrong] }, async (env) => {
+    await assert.rejects(env.execute(branching, 1), /workflow's own function/);
+    assert.match(String(await env.execute(wrong, 1)), /input of workflow "wrong"/);
+  });
+});
+
+test("a cancellation wins over going on, and reaches the run that is there", async () => {
+  const endless = workflow("endless", { input: Type.Number() }, async function* (n, ctx) {
+    yield* sleep("1h");
+    return yield* ctx.continueAsNew(n + 1);
+  });
+  await inEachCache({ workflows: [endless] }, async (env) => {
+    const run = await env.start(endless, 0);
+    await env.advance("10h");
+    await run.cancel();
+    await assert.rejects(run.result(), (error) => error instanceof WorkflowError && error.status === "Cancelled");
+  });
+});
+
+test("a long history suggests it, in events and in size, at the same place on every replay", async () => {
+  const suggested = workflow("suggested", { input: Type.Boolean() }, async function* (big, ctx) {
+    let rounds = 0;
+    while (!ctx.shouldContinueAsNew) {
+      rounds += 1;
+      yield* echo("x".repeat(big ? 500_000 : 1));
+    }
+    return { rounds, events: ctx.historyLength };
+  });
+  await inEachCache({ workflows: [suggested], limits: { history: 100 } }, async (env) => {
+    const byCount = await env.execute(suggested, false);
+    assert.ok(byCount.events >= 50 && byCount.events < 60, JSON.stringify(byCount));
+    const bySize = await env.execute(suggested, true);
+    assert.ok(bySize.rounds >= 4 && bySize.rounds <= 6, JSON.stringify(bySize));
+  });
+});
