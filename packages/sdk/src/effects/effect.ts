@@ -55,6 +55,7 @@ export abstract class Effect<out T> {
 }
 
 // What awaits an effect reads `then`: it finds none, and is remembered. Not in the type: an effect is no thenable.
+// biome-ignore lint/suspicious/noThenProperty: it gives undefined, and so makes no thenable.
 Object.defineProperty(Effect.prototype, "then", {
   configurable: true,
   get(this: Effect<unknown>): undefined {

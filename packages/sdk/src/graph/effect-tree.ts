@@ -10,40 +10,8 @@ import type { EffectId } from "../model/history.ts";
 import { suspectLosses } from "../model/instance-state.ts";
 import type { HistoryEvent } from "../protocol/operations.ts";
 import { type EffectPlace, placeOf } from "./effect-place.ts";
-import type { GraphAttempt, GraphFailure, GraphNode, NodeKind, NodeState } from "./graph.ts";
-
-/** An effect that history tells of. */
-export type Told = {
-  readonly kind: NodeKind;
-  readonly name: string;
-  readonly startedAt: Date;
-  state: NodeState | undefined;
-  endedAt?: Date;
-  dueAt?: Date;
-  failure?: GraphFailure;
-  childRun?: NonNullable<GraphNode["childRun"]>;
-  abandoned?: boolean;
-  attempts?: Mutable<GraphAttempt>[];
-  losses: number;
-};
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
-/** A place in the tree: an effect, what its branches belong to, or a generator with steps; as ids go, one of the three. */
-export type Place = {
-  readonly id: EffectId;
-  readonly stands: EffectPlace;
-  readonly within: Place | undefined;
-  /** Number of the first event that tells of it or of what it contains. */
-  readonly since: number;
-  told: Told | undefined;
-  readonly steps: Place[];
-  readonly branches: Place[];
-  /** Timers of the runtime's own. */
-  readonly beside: Place[];
-  /** Number of the event that ended it; infinite while it is open. */
-  until: number;
-};
+import type { GraphAttempt, GraphFailure, NodeKind, NodeState } from "./graph.ts";
+import { boundsCleanup, hasNode, insert, isOpen, type Mutable, newPlace, type Place, type Told } from "./place.ts";
 
 /** Ids of nodes that are no effects. */
 const reserved: ReadonlySet<string> = new Set(["start", "end", "more"]);
@@ -355,39 +323,6 @@ export class EffectTree {
     }
     return this.root;
   }
-}
-
-function newPlace(id: EffectId, stands: EffectPlace, within: Place | undefined, since: number): Place {
-  return { id, stands, within, since, told: undefined, steps: [], branches: [], beside: [], until: since };
-}
-
-/** Timers that bound the clean-up of a generator stand beside its steps; other ones beside what has a node for them. */
-export const boundsCleanup = ({ stands }: Place): boolean => stands.kind === "beside" && stands.what === "cleanup";
-
-/** Whether it is shown itself: an effect is, and what has branches or a time limit; a generator is shown by its steps. */
-export function hasNode({ told, branches, beside }: Place): boolean {
-  return told !== undefined || branches.length > 0 || beside.some((timer) => !boundsCleanup(timer));
-}
-
-const indexOf = ({ stands }: Place): number => (stands.kind === "step" || stands.kind === "branch" ? stands.index : -1);
-
-/** Behind every place that has a lower index, and behind what has none and came before. */
-function insert(places: Place[], place: Place, index: number): void {
-  let at = places.length;
-  for (let before = at - 1; before >= 0 && indexOf(places[before] as Place) > index; before -= 1) at = before;
-  places.splice(at, 0, place);
-}
-
-/** Whether something in it has not ended. */
-export function isOpen(place: Place): boolean {
-  return untilOf(place) === Number.POSITIVE_INFINITY;
-}
-
-/** Number of the event that ended the last of what it contains; infinite while something is open. */
-export function untilOf(place: Place): number {
-  let until = place.until;
-  for (const inner of [place.steps, place.branches, place.beside]) for (const part of inner) until = Math.max(until, untilOf(part));
-  return until;
 }
 
 function lost(told: Told, attempts: Mutable<GraphAttempt>[], cause: "crash" | "shutdown", at: Date): void {

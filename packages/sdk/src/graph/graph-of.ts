@@ -7,9 +7,10 @@
  */
 import type { Status } from "../model/history.ts";
 import type { HistoryEvent } from "../protocol/operations.ts";
-import { boundsCleanup, EffectTree, hasNode, type Place, type Told, untilOf } from "./effect-tree.ts";
+import { EffectTree } from "./effect-tree.ts";
 import { defaultMaxNodes, type EdgeKind, type ExecutionGraph, type GraphEdge, type GraphNode, type NodeState } from "./graph.ts";
 import { lengthText } from "./length.ts";
+import { boundsCleanup, hasNode, type Place, type Told, untilOf } from "./place.ts";
 
 export type GraphOptions = {
   /** Effects beyond it become one node that says how many there are; at least 10, default 5,000. */

@@ -20,7 +20,10 @@ export function toMermaid({ nodes, edges }: ExecutionGraph, { direction = "TD" }
   const classes = new Map<string, string[]>();
   for (const { id, kind, state } of nodes) {
     const shown = classOf(kind, state);
-    if (shown !== undefined) classes.set(shown, [...(classes.get(shown) ?? []), names.get(id) as string]);
+    if (shown === undefined) continue;
+    const members = classes.get(shown) ?? [];
+    members.push(names.get(id) as string);
+    classes.set(shown, members);
   }
   const lines = [
     `flowchart ${direction}`,

@@ -43,3 +43,6 @@ export class Sketch {
     return { workflow, version, nodes, edges: [...this.#edges.values()] };
   }
 }
+
+/** The ends of branches, as what comes after all of them is reached. */
+export const joined = (exits: readonly Exit[]): Exit[] => exits.map(({ from }) => ({ from, kind: "join" }));

@@ -1,5 +1,15 @@
 /** What the drawing of a source needs to know of its syntax. */
-import type { AnyNode, ArrowFunctionExpression, CallExpression, Expression, FunctionDeclaration, FunctionExpression, Super } from "acorn";
+import type {
+  AnyNode,
+  ArrowFunctionExpression,
+  CallExpression,
+  Expression,
+  FunctionDeclaration,
+  FunctionExpression,
+  MemberExpression,
+  SpreadElement,
+  Super,
+} from "acorn";
 
 export type FunctionLike = FunctionDeclaration | FunctionExpression | ArrowFunctionExpression;
 
@@ -76,4 +86,45 @@ export function propertyName(key: AnyNode, computed: boolean): string | undefine
   if (key.type === "Literal") return String(key.value);
   if (computed) return undefined;
   return key.type === "Identifier" ? key.name : undefined;
+}
+
+/** The object of `object.method(…)`. */
+export function methodOf({ callee }: CallExpression, method: string): MemberExpression | undefined {
+  const called = callee.type === "CallExpression" ? callee : bare(callee);
+  return called.type === "MemberExpression" && propertyName(called.property, called.computed) === method ? called : undefined;
+}
+
+/** The call that `.with(…)` and `.compensate(…)` are chained to. What ts-pattern's `match` begins is no such chain. */
+export function withoutOptions(call: CallExpression): CallExpression {
+  const object = (methodOf(call, "with") ?? methodOf(call, "compensate"))?.object;
+  if (object?.type !== "CallExpression") return call;
+  const plain = withoutOptions(object);
+  return calledName(plain) === "match" ? call : plain;
+}
+
+/** Functions that are written as arguments of a call, or of the calls that it is chained to. */
+export function functionsIn(call: CallExpression): FunctionLike[] {
+  const own = call.arguments.flatMap((argument) => {
+    const value = argument.type === "SpreadElement" ? argument.argument : bare(argument);
+    return isFunction(value) ? [value] : [];
+  });
+  const { callee } = call;
+  const before = callee.type === "MemberExpression" ? callee.object : callee;
+  return before.type === "CallExpression" ? [...functionsIn(before), ...own] : own;
+}
+
+/** The function of a handler: given itself, or beside its validator. */
+export function handlerIn(node: Expression | SpreadElement): FunctionLike | undefined {
+  const value = node.type === "SpreadElement" ? node.argument : bare(node);
+  if (isFunction(value)) return value;
+  if (value.type !== "ObjectExpression") return undefined;
+  const property = value.properties.find((part) => part.type === "Property" && propertyName(part.key, part.computed) === "handler");
+  return property?.type === "Property" && isFunction(property.value) ? property.value : undefined;
+}
+
+/** What the code of a plain function returns. */
+export function returnsOf(node: AnyNode): Expression[] {
+  if (isFunction(node)) return [];
+  if (node.type === "ReturnStatement") return node.argument ? [node.argument] : [];
+  return childrenOf(node).flatMap(returnsOf);
 }

@@ -161,8 +161,9 @@ class Patches {
   /** A constructor that makes true dates: with the same prototype, so that `instanceof` holds both ways. */
   #date(): void {
     const Real = Date;
-    const Watching = function Date(this: unknown, ...args: unknown[]): unknown {
-      if (new.target === undefined || args.length === 0) check(new.target === undefined ? "Date()" : "new Date()", time, Watching as Anything);
+    const Watching = function (this: unknown, ...args: unknown[]): unknown {
+      if (new.target === undefined || args.length === 0)
+        check(new.target === undefined ? "Date()" : "new Date()", time, Watching as Anything);
       if (new.target === undefined) return Real();
       return Reflect.construct(Real, args, new.target === (Watching as unknown) ? Real : new.target);
     };

@@ -113,7 +113,7 @@ test("an unknown mode is refused", async () => {
 const poll = activity("poll", async (n: number) => {
   for (let turn = 0; turn < 20; turn++) {
     await null;
-    if (Date.now() < 0 || Math.random() > 1 || randomUUID() === "" || String(new Date()) === "") return -1;
+    if (Date.now() < 0 || Math.random() > 1 || randomUUID().length === 0 || String(new Date()) === "") return -1;
     queueMicrotask(nothing);
     process.nextTick(nothing);
   }

@@ -122,7 +122,10 @@ for (const [what, [workflowNow, seq, expected, got]] of Object.entries(changed))
       const report = env.logs.find((line) => line.message.startsWith("the run is parked"))?.message ?? parked?.message ?? "";
       assert.equal(parked?.code, "HISTORY_DIVERGED");
       assert.match(parked.message, new RegExp(`no longer matches its history at event ${seq}:`));
-      assert.match(parked.message, got.source.includes("the end of") ? /after the yield at \/.*divergence\.test\.ts:\d+:\d+\./ : /divergence\.test\.ts:\d+:\d+\./);
+      assert.match(
+        parked.message,
+        got.source.includes("the end of") ? /after the yield at \/.*divergence\.test\.ts:\d+:\d+\./ : /divergence\.test\.ts:\d+:\d+\./,
+      );
       const [, recorded = "", line] = /history recorded (.*?)( at divergence\.test\.ts:\d+)?; the code/.exec(parked.message) ?? [];
       assert.match(recorded, expected, report);
       assert.ok(line !== undefined, parked.message);

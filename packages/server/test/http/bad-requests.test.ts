@@ -144,6 +144,7 @@ const badQueries: readonly (readonly [parameter: string, values: readonly string
   ["runId", ["..", "a%00", "", "x".repeat(256)], "INVALID_NAME"],
   ["workflow", ["..", "a%00", ""], "INVALID_NAME"],
   ["cursor", ["", "x", "r1.", "r1.a%00", "x".repeat(3_000)], "INVALID_CURSOR"],
+  ["format", ["svg", "JSON", ""], "SCHEMA_VIOLATION"],
   ["status", ["open", "completed", ""], "SCHEMA_VIOLATION"],
   ["startedAfter", ["yesterday", "2030-13-01", "5", ""], "INVALID_DURATION"],
   ["startedBefore", ["2030-01-01T00:00:00", "now"], "INVALID_DURATION"],
