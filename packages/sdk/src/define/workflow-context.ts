@@ -4,6 +4,7 @@ import type { EventDef } from "./event.ts";
 import type { Log } from "./log.ts";
 import type { Query } from "./query.ts";
 import type { Update } from "./update.ts";
+import type { Workflow } from "./workflow.ts";
 
 export type AttributeValue = string | number | boolean | Date | string[];
 export type Attributes = Record<string, AttributeValue>;
@@ -28,6 +29,8 @@ export interface WorkflowContext<V = unknown, I = never> {
   readonly memo: Readonly<Record<string, unknown>>;
   /** Events in history so far. */
   readonly historyLength: number;
+  /** This workflow, for children of its own kind: `yield* child(ctx.self, smaller)`. What it returns is `unknown`; a contract knows more. */
+  readonly self: Workflow<I, unknown>;
   /** True when the history has grown so long that a new run should take over: half of the limit, or 4 MB. */
   readonly shouldContinueAsNew: boolean;
   /** Ends this run and begins the next of the same instance, with the events that nobody has taken yet. Yield it in the workflow's own function. */

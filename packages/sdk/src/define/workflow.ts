@@ -38,8 +38,12 @@ export type WorkflowOptions = {
   readonly events?: readonly EventDef<unknown, never>[] | undefined;
 };
 
-// biome-ignore lint/suspicious/noExplicitAny: without a schema the input is what the function says, which is not known yet here
-type Body<I, O, V> = (input: Given<I>, ctx: WorkflowContext<V, I extends Schema ? InputOf<I> : any>) => AsyncGenerator<unknown, Returns<O>, unknown>;
+// biome-ignore lint/suspicious/noExplicitAny: without a schema the input is what the function says, which is not known here
+type Said = any;
+type Body<I, O, V> = (
+  input: Given<I>,
+  ctx: WorkflowContext<V, I extends Schema ? InputOf<I> : Said>,
+) => AsyncGenerator<unknown, Returns<O>, unknown>;
 // biome-ignore lint/suspicious/noExplicitAny: only the result of the generator matters here
 type Returned<O, F> = O extends Schema ? OutputOf<O> : F extends (...args: never[]) => AsyncGenerator<any, infer R, any> ? R : never;
 // biome-ignore lint/suspicious/noExplicitAny: a generator's next-type is contravariant

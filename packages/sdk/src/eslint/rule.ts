@@ -27,9 +27,10 @@ export type Rule = {
     readonly docs: { readonly description: string; readonly url: string };
     readonly fixable?: "code";
     readonly messages: Readonly<Record<string, string>>;
-    readonly schema: [];
+    readonly schema: never[];
   };
-  create(context: Context): Record<string, (node: never) => void>;
+  /** `context` is ESLint's, whose types differ from release to release. */
+  create(context: object): Record<string, (node: Node) => void>;
 };
 
 export type Report = {
@@ -51,7 +52,8 @@ export function ruleOf(
 ): Rule {
   return {
     meta: { type: "problem", docs: { description, url: docsUrl }, ...(fixable && { fixable: "code" as const }), messages, schema: [] },
-    create(context) {
+    create(given) {
+      const context = given as Context;
       const source = new Source(context);
       const visit = (node: Node) => {
         const report = check(node, source);

@@ -63,7 +63,7 @@ function delegates(node: unknown): boolean {
 
 // ── effects ──────────────────────────────────────────────────────────────────────────────────────────────
 
-const makers = new Set([
+export const makers: ReadonlySet<string> = new Set([
   "all",
   "any",
   "awaitEvent",
@@ -74,6 +74,7 @@ const makers = new Set([
   "patched",
   "race",
   "select",
+  "send",
   "settled",
   "shield",
   "sideEffect",

@@ -2,7 +2,7 @@
  * A graph as text of Mermaid.
  *
  * 1. The same graph gives the same text: nodes and edges come in their order, named `n0`, `n1` …
- * 2. A label is quoted, and what could end it or be read as markup in it is written as an entity: a name can add nothing to the picture.
+ * 2. A label is quoted and never empty, and what could end it or be read as markup in it is written as an entity: a name can add nothing to the picture.
  * 3. Every state has a class, and only the classes that are used are defined.
  */
 import type { EdgeKind, ExecutionGraph, GraphEdge, GraphNode, NodeKind, NodeState } from "./graph.ts";
@@ -54,7 +54,8 @@ const shapes: Readonly<Record<NodeKind, readonly [open: string, close: string]>>
 };
 
 function shapeOf(node: GraphNode): string {
-  const [open, close] = shapes[node.kind];
+  // A server of a later version may know more kinds.
+  const [open, close] = shapes[node.kind] ?? shapes.unknown;
   return `${open}"${labelOf(node)}"${close}`;
 }
 
@@ -63,22 +64,20 @@ const said: ReadonlySet<NodeKind> = new Set(["event", "child", "call", "loop"]);
 
 function labelOf({ kind, name, state, attempts, failure }: GraphNode): string {
   const tries = attempts?.[attempts.length - 1]?.number ?? 1;
-  const what = said.has(kind) && !name.startsWith(kind) ? `${kind} ${name}` : name;
+  const what = said.has(kind) && name !== kind && !name.startsWith(`${kind} `) ? `${kind} ${name}` : name;
   const lines = [
     what,
     [state, tries > 1 && `attempt ${tries}`].filter(Boolean).join(", "),
     failure === undefined ? "" : `${failure.name}: ${failure.message}`,
   ];
-  return lines
-    .filter((line) => line !== "")
-    .map((line) => escaped(line))
-    .join("<br/>");
+  const shown = lines.map(escaped).filter((line) => line !== "");
+  return shown.length === 0 ? kind : shown.join("<br/>");
 }
 
 function arrowOf({ kind, label }: GraphEdge): string {
-  const text = label ?? (kind === "retry" ? "retry" : undefined);
-  const arrow = arrows[kind];
-  return text === undefined ? arrow : `${arrow}|"${escaped(text)}"|`;
+  const text = escaped(label ?? (kind === "retry" ? "retry" : ""));
+  const arrow = arrows[kind] ?? arrows.sequence;
+  return text === "" ? arrow : `${arrow}|"${text}"|`;
 }
 
 const arrows: Readonly<Record<EdgeKind, string>> = {

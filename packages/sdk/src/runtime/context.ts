@@ -3,7 +3,9 @@ import type { EventDef } from "../define/event.ts";
 import type { Log } from "../define/log.ts";
 import type { Query } from "../define/query.ts";
 import type { Update } from "../define/update.ts";
+import type { Workflow } from "../define/workflow.ts";
 import type { Attributes, WorkflowContext } from "../define/workflow-context.ts";
+import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import { ContinueAsNewEffect, type ContinueAsNewOptions } from "../effects/continue-as-new.ts";
 import { captureSite } from "../effects/effect.ts";
 import { checkAttributes } from "../model/attributes.ts";
@@ -17,6 +19,7 @@ import { Tracked } from "./tracked.ts";
 
 /** What a context needs of the execution that it belongs to. */
 export interface ContextOwner extends Logger {
+  readonly definition: WorkflowDefinition;
   readonly run: string;
   readonly tenant: string;
   /** Milliseconds since the epoch. */
@@ -74,6 +77,11 @@ export class Context implements WorkflowContext<object> {
     checkOptions(options, ["version"], "continueAsNew");
     return new ContinueAsNewEffect(input, options.version, captureSite(this.continueAsNew));
   };
+
+  get self(): Workflow<never, unknown> {
+    const { definition } = this.#owner;
+    return { name: definition.name, version: definition.version, definition } as unknown as Workflow<never, unknown>;
+  }
 
   get shouldContinueAsNew(): boolean {
     return this.#owner.historyIsLong;

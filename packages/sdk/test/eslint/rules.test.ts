@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, it, test } from "node:test";
 import wovyr, { configs, rules } from "@wovyr/sdk/eslint";
-import { Linter, type Rule, RuleTester } from "eslint";
+import { type ESLint, Linter, RuleTester } from "eslint";
+import { defineConfig } from "eslint/config";
+import { makers } from "../../src/eslint/workflow-code.ts";
+import * as sdk from "../../src/index.ts";
 
 RuleTester.describe = describe;
 RuleTester.it = it;
 RuleTester.itOnly = it.only;
 const tester = new RuleTester();
-const run = (name: keyof typeof rules, tests: Parameters<RuleTester["run"]>[2]) =>
-  tester.run(name, rules[name] as unknown as Rule.RuleModule, tests);
+const run = (name: keyof typeof rules, tests: Parameters<RuleTester["run"]>[2]) => tester.run(name, rules[name], tests);
 
 const head = `import { activity, all, race, sideEffect, sleep, spawn, step, workflow } from "@wovyr/sdk";
 const charge = activity("charge", async () => fetch("http://psp"));
@@ -124,7 +126,7 @@ import { performance } from "node:perf_hooks";
 import { setTimeout } from "node:timers";
 import { workflow } from "@wovyr/sdk";
 workflow("w", async function* () { return [id(), crypto.randomBytes(3), performance.now(), setTimeout(f, 1)]; });`,
-    [configs.recommended as unknown as Linter.Config],
+    [configs.recommended],
   );
   assert.deepEqual(
     messages.map(({ ruleId, message }) => `${ruleId}: ${message}`),
@@ -138,9 +140,7 @@ workflow("w", async function* () { return [id(), crypto.randomBytes(3), performa
 });
 
 test("the recommended config switches every rule on", () => {
-  const messages = new Linter().verify(inWorkflow("charge(1); await fetch('http://x');"), [
-    wovyr.configs.recommended as unknown as Linter.Config,
-  ]);
+  const messages = new Linter().verify(inWorkflow("charge(1); await fetch('http://x');"), [wovyr.configs.recommended]);
   assert.deepEqual(
     messages.map(({ ruleId }) => ruleId),
     ["wovyr/yield-effects", "wovyr/no-foreign-await", "wovyr/no-nondeterminism"],
@@ -149,4 +149,16 @@ test("the recommended config switches every rule on", () => {
     Object.keys(configs.recommended.rules),
     Object.keys(rules).map((name) => `wovyr/${name}`),
   );
+});
+
+test("it is a plugin, and a config, as ESLint types them", () => {
+  const plugin: ESLint.Plugin = wovyr;
+  assert.equal(defineConfig([configs.recommended]).length, 1);
+  assert.ok(plugin.rules);
+});
+
+test("every function of the SDK that makes an effect is known", () => {
+  const others = new Set(["activity", "duration", "event", "query", "update", "workflow"]);
+  const functions = Object.entries(sdk).filter(([name, value]) => typeof value === "function" && /^[a-z]/.test(name) && !others.has(name));
+  for (const [name] of functions) assert.ok(makers.has(name), `${name} is not in the list of makers of eslint/workflow-code.ts`);
 });

@@ -83,3 +83,16 @@ test("a name can add nothing to the picture", () => {
   const long = toMermaid(graphWith({ id: "0", kind: "activity", name: "x".repeat(1_000) }));
   assert.ok(long.length < 120);
 });
+
+test("what has no name is shown by its kind, a kind of a later version as a box, and no label is empty", () => {
+  const graph = {
+    workflow: "w",
+    version: "1",
+    nodes: [
+      { id: "a", kind: "activity", name: "" },
+      { id: "b", kind: "hologram", name: "\u0000", state: "Shining" },
+    ],
+    edges: [{ from: "a", to: "b", kind: "wormhole", label: "" }],
+  } as unknown as ExecutionGraph;
+  assert.equal(toMermaid(graph), 'flowchart TD\n  n0["activity"]\n  n1["Shining"]\n  n0 --> n1\n');
+});

@@ -14,6 +14,8 @@ import { addedByLoading, type Mail, mailIdentity } from "./mail.ts";
 import { type Start, StartRefused } from "./start.ts";
 import { type PreparedTurn, prepareTurn } from "./turn-write.ts";
 
+const lengthWarnings = [0.9, 0.8, 0.5];
+
 export class Settlement {
   readonly #engine: Engine;
 
@@ -66,6 +68,7 @@ export class Settlement {
     instance.weight += prepared.write.events.length;
     this.#answer(instance, turn);
     this.#log(instance);
+    this.#warnOfLength(instance, turn);
     this.#engine.hub.publish(instance.identity.run, () => ({
       run: instance.identity.run,
       seq: turn.tail + 1,
@@ -102,6 +105,18 @@ export class Settlement {
       if (verdict instanceof WovyrError) mail.receipt.refused(verdict);
       else mail.receipt.accepted(verdict === "known");
     });
+  }
+
+  /** Long before the limit: at half of it, at four fifths, and at nine tenths. */
+  #warnOfLength(instance: Instance, { tail, facts }: OpenTurn): void {
+    const { history } = this.#engine.options.limits.execution;
+    const passed = lengthWarnings.find((share) => tail < history * share && tail + facts.length >= history * share);
+    if (passed === undefined) return;
+    const { workflow, id, run } = instance.identity;
+    this.#engine.options.log.warn(
+      `the run has recorded ${tail + facts.length} of at most ${history} events: let it continue as new (ctx.shouldContinueAsNew), or give its work to children`,
+      { workflow, instance: id, run },
+    );
   }
 
   #log(instance: Instance): void {

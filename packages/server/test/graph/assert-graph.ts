@@ -42,7 +42,7 @@ export function assertGraph(graph: ExecutionGraph): void {
   assertMermaid(toMermaid(graph), graph);
 }
 
-const label = /"[\p{L}\p{N} _.,:…=+/@!?'-]*(?:(?:#\d+;|<br\/>)[\p{L}\p{N} _.,:…=+/@!?'-]*)*"/u.source;
+const label = /"(?!")[\p{L}\p{N} _.,:…=+/@!?'-]*(?:(?:#\d+;|<br\/>)[\p{L}\p{N} _.,:…=+/@!?'-]*)*"/u.source;
 const shapes = [
   `\\(\\[${label}\\]\\)`,
   `\\[${label}\\]`,
