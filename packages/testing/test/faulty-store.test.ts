@@ -219,8 +219,12 @@ test("what is wrong with a plan is told", async () => {
   wrong(() => plan.random({ seed: 0.5 }), /seed/);
   wrong(() => createFaultyStore(memoryStore(), { fail: 1 } as never), /fail/);
   plan.random({ failBefore: 0.1, failAfter: 0.2, refuse: 0.7 });
-  const early = new FaultPlan().fail("pong" as never);
-  await assert.rejects(opened(early), { code: "INVALID_OPTION", message: /no method "pong"/ });
-  await opened(plan);
+  wrong(() => plan.random({ methods: ["pong" as never] }), /no method "pong"/);
+  wrong(() => plan.fail("pong" as never), /no method "pong"/);
+  wrong(() => plan.fail("ping", { error: "away" as never }), /must be an Error/);
+  wrong(() => plan.watch("ping", 5 as never), /function/);
+  wrong(() => createFaultyStore(undefined as never, plan), /takes a store/);
+  wrong(() => createFaultyStore(memoryStore(), undefined as never), /takes a plan/);
+  wrong(() => new FaultPlan({ clock: new Date() as never }), /clock/);
   wrong(() => plan.hold("pong" as never), /no method "pong"/);
 });

@@ -12,30 +12,31 @@ import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./
 
 export class Conditions {
   readonly #commands: Commands;
-  readonly #open = new Map<EffectId, Condition>();
+  #open: Map<EffectId, Condition> | undefined;
 
   constructor(commands: Commands) {
     this.#commands = commands;
   }
 
   get size(): number {
-    return this.#open.size;
+    return this.#open?.size ?? 0;
   }
 
   /** Where they are waited for. */
   sites(): (CallSite | undefined)[] {
-    return [...this.#open.values()].map(({ site }) => site);
+    return this.#all().map(({ site }) => site);
   }
 
   open(id: EffectId, until: () => boolean, site: CallSite | undefined, done: Done): Condition {
     const condition = new Condition(this, id, until, site, done);
+    this.#open ??= new Map();
     this.#open.set(id, condition);
     return condition;
   }
 
   /** Takes it out; false when it was closed before. */
   close(condition: Condition): boolean {
-    return this.#open.get(condition.id) === condition && this.#open.delete(condition.id);
+    return this.#open?.get(condition.id) === condition && this.#open.delete(condition.id);
   }
 
   cancelled(condition: Condition): void {
@@ -44,8 +45,9 @@ export class Conditions {
 
   /** Settles those that hold; false when none does. */
   settle(): boolean {
+    if (this.size === 0) return false;
     let settled = false;
-    for (const condition of [...this.#open.values()]) {
+    for (const condition of this.#all()) {
       const outcome = ask(condition.until);
       if (outcome === undefined || !this.close(condition)) continue;
       settled = true;
@@ -56,7 +58,11 @@ export class Conditions {
   }
 
   abandonAll(): void {
-    for (const condition of [...this.#open.values()]) condition.abandon();
+    for (const condition of this.#all()) condition.abandon();
+  }
+
+  #all(): Condition[] {
+    return this.#open === undefined ? [] : [...this.#open.values()];
   }
 }
 

@@ -69,14 +69,26 @@ export class Context implements WorkflowContext<object> {
     return this.#random;
   }
 
-  readonly on = (event: EventDef<unknown, never>, handler: EventHandler): void => this.#owner.handlers.on(event, handler);
-  readonly onQuery = (query: Query<never, unknown>, handler: QueryHandler): void => this.#owner.handlers.onQuery(query, handler);
-  readonly onUpdate = (update: Update<never, unknown>, handler: UpdateHandler): void => this.#owner.handlers.onUpdate(update, handler);
+  // Made when they are asked for: most runs never do.
+  get on() {
+    return (event: EventDef<unknown, never>, handler: EventHandler): void => this.#owner.handlers.on(event, handler);
+  }
 
-  readonly continueAsNew = (input: unknown, options: ContinueAsNewOptions = {}): ContinueAsNewEffect => {
-    checkOptions(options, ["version"], "continueAsNew");
-    return new ContinueAsNewEffect(input, options.version, captureSite(this.continueAsNew));
-  };
+  get onQuery() {
+    return (query: Query<never, unknown>, handler: QueryHandler): void => this.#owner.handlers.onQuery(query, handler);
+  }
+
+  get onUpdate() {
+    return (update: Update<never, unknown>, handler: UpdateHandler): void => this.#owner.handlers.onUpdate(update, handler);
+  }
+
+  get continueAsNew() {
+    const make = (input: unknown, options: ContinueAsNewOptions = {}): ContinueAsNewEffect => {
+      checkOptions(options, ["version"], "continueAsNew");
+      return new ContinueAsNewEffect(input, options.version, captureSite(make));
+    };
+    return make;
+  }
 
   get self(): Workflow<never, unknown> {
     const { definition } = this.#owner;

@@ -12,22 +12,24 @@ import type { EffectId } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import type { Commands } from "./commands.ts";
 import { type BufferedEvent, EventBuffer } from "./event-buffer.ts";
-import type { Handlers } from "./handlers.ts";
 import type { Leaves } from "./leaf.ts";
 import type { Logger } from "./log-line.ts";
 import { fulfilled, type Outcome, rejected } from "./operation.ts";
 
+export interface EventWaitsOwner extends Logger {
+  /** Whether a handler took an event that nothing waits for. */
+  handled(event: BufferedEvent): boolean;
+}
+
 export class EventWaits {
   readonly #commands: Commands;
   readonly #leaves: Leaves;
-  readonly #owner: Logger;
-  readonly #handlers: Pick<Handlers, "take">;
+  readonly #owner: EventWaitsOwner;
   readonly #buffer = new EventBuffer();
 
-  constructor(commands: Commands, leaves: Leaves, handlers: Pick<Handlers, "take">, owner: Logger) {
+  constructor(commands: Commands, leaves: Leaves, owner: EventWaitsOwner) {
     this.#commands = commands;
     this.#leaves = leaves;
-    this.#handlers = handlers;
     this.#owner = owner;
   }
 
@@ -40,7 +42,7 @@ export class EventWaits {
       leaf.settle(this.#consume(leaf.id, event, offer, undefined));
       return;
     }
-    if (!this.#handlers.take(event)) this.#buffer.add(event);
+    if (!this.#owner.handled(event)) this.#buffer.add(event);
   }
 
   /** What nobody has taken. */
@@ -55,7 +57,7 @@ export class EventWaits {
       let place = 0;
       const event = this.#buffer.take(name, () => place++ >= refused);
       if (event === undefined) return;
-      if (this.#handlers.take(event)) continue;
+      if (this.#owner.handled(event)) continue;
       this.#buffer.putBack(event, refused);
       refused += 1;
     }

@@ -32,6 +32,7 @@ import { Commands, type DivergenceListener } from "./commands.ts";
 import { Conditions } from "./conditions.ts";
 import { Context } from "./context.ts";
 import { definitionLine } from "./definition-line.ts";
+import type { BufferedEvent } from "./event-buffer.ts";
 import { EventWaits } from "./event-waits.ts";
 import { Fiber } from "./fiber.ts";
 import type { WorkflowGuard } from "./guard.ts";
@@ -74,7 +75,6 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   readonly run: string;
   readonly interpreter: Interpreter;
   readonly leaves: Leaves;
-  readonly handlers: Handlers;
   /** Called when the execution becomes idle after `deliver` or `replayNext` left it busy. */
   onIdle: () => void = () => {};
   readonly #newRunId: (after?: string) => string;
@@ -83,6 +83,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   readonly #commands: Commands;
   readonly #events: EventWaits;
   readonly #conditions: Conditions;
+  #handlers: Handlers | undefined;
   #continuation: { readonly version: string; readonly input: Payload; readonly digest: string } | undefined;
   /** Why the run fails although its function did not. */
   #failure: { readonly error: unknown } | undefined;
@@ -110,8 +111,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     this.#guard = options.guard;
     this.#commands = new Commands(options.limits ?? defaultLimits, this.#recorder, this);
     this.leaves = new Leaves(this.#commands);
-    this.handlers = new Handlers(this.#commands, this);
-    this.#events = new EventWaits(this.#commands, this.leaves, this.handlers, this);
+    this.#events = new EventWaits(this.#commands, this.leaves, this);
     this.#conditions = new Conditions(this.#commands);
     this.interpreter = new Interpreter(this, this.#commands, this.leaves, this.#events, this.#conditions);
   }
@@ -275,6 +275,17 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
 
   newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done): Operation {
     return new Fiber(this, path, generator, done);
+  }
+
+  /** Made when it is first asked for: most runs handle nothing. */
+  get handlers(): Handlers {
+    this.#handlers ??= new Handlers(this.#commands, this);
+    return this.#handlers;
+  }
+
+  /** Whether a handler took an event that nothing waits for. */
+  handled(event: BufferedEvent): boolean {
+    return this.#handlers?.take(event) ?? false;
   }
 
   own(task: TaskState): void {

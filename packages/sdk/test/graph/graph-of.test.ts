@@ -102,3 +102,10 @@ test("a deep nest of branches is drawn without running out of stack", () => {
   assert.equal(graph.nodes.at(-1)?.id, effect);
   assert.equal(graph.nodes.length, 242);
 });
+
+test("a run that continued as new ends there", () => {
+  const graph = graphOf(history(["SideEffectRecorded", { effect: "0" }], ["InstanceContinuedAsNew", { run: "r2", version: "1" }]));
+  assert.equal(graph.status, "ContinuedAsNew");
+  assert.equal(graph.nodes.at(-1)?.state, "ContinuedAsNew");
+  assert.deepEqual(edgesOf(graph), ["start sequence 0", "0 sequence end"]);
+});

@@ -8,7 +8,6 @@ import {
   awaitEvent,
   child,
   condition,
-  continueAsNew,
   event,
   map,
   NonRetryableError,
@@ -23,7 +22,7 @@ import {
   update,
   workflow,
 } from "@wovyr/sdk";
-import { graphOf, type RunGraph } from "@wovyr/sdk/client";
+import type { RunGraph } from "@wovyr/sdk/client";
 import { createTestEnvironment } from "@wovyr/testing";
 import { assertGraph, linesOf } from "./assert-graph.ts";
 
@@ -442,18 +441,4 @@ test("handlers begin at the start by a message; conditions are waits", async () 
     "u:0 → end join",
     "u:0/0 → end join",
   ]);
-});
-
-test("a run that continued as new ends there", async () => {
-  const program = workflow("again", { input: Type.Number() }, async function* (n) {
-    yield* work(n);
-    if (n > 0) yield* continueAsNew(n - 1);
-  });
-  await using env = await createTestEnvironment({ workflows: [program] });
-  const handle = await env.start(program, 1, { id: "run" });
-  await env.settle();
-  assert.notEqual((await env.handle(program, "run").graph()).runId, handle.runId, "the id stands for the newest run");
-  const drawn = graphOf(await env.history("run", handle.runId));
-  assertGraph(drawn);
-  assert.deepEqual(linesOf(drawn), ["start again Completed", "0 activity work Completed", "end ContinuedAsNew", "start → 0", "0 → end"]);
 });

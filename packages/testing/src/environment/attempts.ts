@@ -14,6 +14,8 @@ export type RunningAttempt = {
   readonly owner: Attempts;
   /** Sleeps in virtual time that its body is in. */
   sleeping: number;
+  /** When it began, by the clock of the machine, in milliseconds. */
+  readonly since: number;
 };
 
 const current = new AsyncLocalStorage<RunningAttempt>();
@@ -26,8 +28,8 @@ export class Attempts {
   readonly #running = new Map<string, RunningAttempt>();
 
   /** Runs a body as an attempt. */
-  async run(about: Omit<RunningAttempt, "owner">, body: () => unknown): Promise<unknown> {
-    const attempt: RunningAttempt = { ...about, owner: this };
+  async run(about: Omit<RunningAttempt, "owner" | "since">, body: () => unknown): Promise<unknown> {
+    const attempt: RunningAttempt = { ...about, owner: this, since: performance.now() };
     this.#running.set(attempt.key, attempt);
     try {
       return await current.run(attempt, body);
@@ -45,12 +47,18 @@ export class Attempts {
 
   /** What runs, for people. */
   describe(): string[] {
-    return [...this.#running.values()].map(
-      ({ activity, attempt, instanceId }) => `activity "${activity}" (attempt ${attempt}, instance ${instanceId})`,
-    );
+    return [...this.#running.values()].map(described);
+  }
+
+  /** Those that have run since before a moment of real time, and do not sleep in virtual time. */
+  since(moment: number): string[] {
+    return [...this.#running.values()].filter(({ since, sleeping }) => since <= moment && sleeping === 0).map(described);
   }
 
   forget(): void {
     this.#running.clear();
   }
 }
+
+const described = ({ activity, attempt, instanceId }: RunningAttempt) =>
+  `activity "${activity}" (attempt ${attempt}, instance ${instanceId})`;

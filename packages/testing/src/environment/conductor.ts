@@ -5,6 +5,7 @@ export type ConductedAttempt = {
   readonly attempt: number;
   /** Whether the engine does it itself: its body waits for nothing but the engine. */
   readonly own: boolean;
+  readonly input: unknown;
 };
 
 export interface Conductor {

@@ -5,7 +5,6 @@
  * 2. While it is frozen the same holds, but nothing is lost: all of it happens when it is thawed.
  * 3. It counts what is under way, so that one can tell that nothing moves without waiting for time to pass.
  */
-import { NonRetryableError } from "@wovyr/sdk";
 import type { ActivityContext, ActivityDefinition, PayloadCodec, WorkflowGuard } from "@wovyr/sdk/internal";
 import {
   type ActivityExecutor,
@@ -13,8 +12,6 @@ import {
   EngineHost,
   type EngineLimits,
   type EngineLog,
-  type Flush,
-  type FlushOutcome,
   inProcess,
   type Loop,
   type Random,
@@ -24,7 +21,9 @@ import {
   systemLoop,
 } from "@wovyr/server/internal";
 import { callOf, type Fakes } from "../fakes/fakes.ts";
-import { providerAround, type StoreCall } from "../faults/store-calls.ts";
+import { WrongTestError } from "../fakes/wrong-test.ts";
+import { CallsUnderWay } from "../faults/calls-under-way.ts";
+import { providerAround, type StoreCall, type StoreMethod } from "../faults/store-calls.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Conductor } from "./conductor.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
@@ -47,14 +46,19 @@ export type SessionOptions = {
   readonly lease: number;
   /** Hears of every attempt that begins. */
   readonly executed: (idempotencyKey: string) => void;
-  /** Hears of every flush that the store has made durable, even when the engine does not any more. */
-  readonly committed: (flush: Flush, outcome: FlushOutcome) => void;
+  /** Hears of the store as soon as it is open. */
+  readonly opened: (store: Store) => void;
+  /** Hears what is wrong with the test itself, whatever the workflow makes of it. */
+  readonly wrong: (message: string) => void;
   /** Hears of every effect that a workflow made and never yielded, with its line, where that is known. */
   readonly unrun: (message: string, at: string | undefined) => void;
-  /** Hears when something begins to move. */
+  /** Hears when something begins to move or has moved. */
   readonly moved: () => void;
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
 };
+
+/** A method of the store that has done nothing but fail since a moment of virtual time. */
+export type FailingCalls = { readonly method: StoreMethod; readonly times: number; readonly since: number; readonly error: Error };
 
 const shards = 256;
 const never = new Promise<never>(() => {});
@@ -65,6 +69,8 @@ export class Session {
   readonly #options: SessionOptions;
   #dead = false;
   #moving = 0;
+  readonly #calls: CallsUnderWay;
+  readonly #failing = new Map<StoreMethod, FailingCalls>();
   #store: Store | undefined;
   readonly #wakeUps = new Set<() => void>();
   #frozen: Promise<void> | undefined;
@@ -73,6 +79,7 @@ export class Session {
   constructor(options: SessionOptions) {
     this.#options = options;
     this.node = options.node;
+    this.#calls = new CallsUnderWay(options.moved);
     const { provider, fakes, clock, codec, log, random, limits, guard, node, lease, deadOwners } = options;
     this.host = new EngineHost({
       random,
@@ -81,7 +88,7 @@ export class Session {
       node,
       lease,
       deadOwners,
-      provider: providerAround(provider, (call, run) => this.#counted(() => this.#called(call, run))),
+      provider: providerAround(provider, (call, run) => this.#counted(`the store's "${call.method}"`, () => this.#called(call, run))),
       registry: new Registry(fakes.workflows.map((workflow) => workflow.definition)),
       clock: { now: () => clock.now(), wakeAt: (at, wake) => this.#wakeAt(at, wake) },
       loop: this.#loop(),
@@ -92,6 +99,7 @@ export class Session {
       shards,
       opened: (store) => {
         this.#store = store;
+        options.opened(store);
       },
     });
   }
@@ -111,7 +119,29 @@ export class Session {
 
   /** Whether a turn, a wake-up or an answer of the store is on its way. Attempts of activities do not count. */
   get moving(): boolean {
-    return this.#moving > 0 && !this.#dead && this.#frozen === undefined;
+    return this.#moving + this.#calls.moving > 0 && !this.#dead && this.#frozen === undefined;
+  }
+
+  /** Whether a call of its store waits for virtual time. */
+  get sleeping(): boolean {
+    return this.#calls.sleeping && !this.#dead && this.#frozen === undefined;
+  }
+
+  /** Calls of store and codec that have been under way since before a moment of real time. */
+  hanging(moment: number): string[] {
+    return this.#dead || this.#frozen !== undefined ? [] : this.#calls.since(moment);
+  }
+
+  /** Calls of the store that do nothing but fail, the longest first. */
+  get failing(): FailingCalls | undefined {
+    return [...this.#failing.values()].sort((a, b) => a.since - b.since)[0];
+  }
+
+  /** Why it cannot say what becomes of a run: its store is away, or it has not recovered. */
+  get unready(): string | undefined {
+    const { engine } = this;
+    if (engine === undefined) return "its store is not open yet";
+    return engine.unavailable?.message ?? (engine.ready ? undefined : "it has not recovered yet");
   }
 
   /** Attempts that run or are to run, and do not sleep in virtual time. */
@@ -149,21 +179,20 @@ export class Session {
     else void this.#frozen.then(() => this.#act(run));
   }
 
-  async #counted<T>(run: () => Promise<T>): Promise<T> {
+  async #counted<T>(what: string, run: () => Promise<T>): Promise<T> {
     await this.#frozen;
     if (this.#dead) return never;
-    this.#began();
-    try {
-      const value = await run();
-      await this.#frozen;
-      return this.#dead ? never : value;
-    } catch (error) {
-      await this.#frozen;
-      if (this.#dead) return never;
-      throw error;
-    } finally {
-      this.#moving -= 1;
-    }
+    return this.#calls.run(what, async () => {
+      try {
+        const value = await run();
+        await this.#frozen;
+        return this.#dead ? never : value;
+      } catch (error) {
+        await this.#frozen;
+        if (this.#dead) return never;
+        throw error;
+      }
+    });
   }
 
   #began(): void {
@@ -171,17 +200,23 @@ export class Session {
     this.#options.moved();
   }
 
-  async #called(call: StoreCall, run: () => Promise<unknown>): Promise<unknown> {
-    const value = await run();
-    if (call.method === "commit") this.#options.committed(call.args[0] as Flush, value as FlushOutcome);
-    return value;
+  async #called({ method }: StoreCall, run: () => Promise<unknown>): Promise<unknown> {
+    try {
+      const value = await run();
+      this.#failing.delete(method);
+      return value;
+    } catch (error) {
+      const { times, since } = this.#failing.get(method) ?? { times: 0, since: this.#options.clock.now() };
+      this.#failing.set(method, { method, times: times + 1, since, error: error as Error });
+      throw error;
+    }
   }
 
   #countedCodec(codec: PayloadCodec): PayloadCodec {
     return {
       name: codec.name,
-      encode: (payload) => this.#counted(async () => codec.encode(payload)),
-      decode: (payload) => this.#counted(async () => codec.decode(payload)),
+      encode: (payload) => this.#counted(`encode() of codec "${codec.name}"`, async () => codec.encode(payload)),
+      decode: (payload) => this.#counted(`decode() of codec "${codec.name}"`, async () => codec.decode(payload)),
     };
   }
 
@@ -206,6 +241,7 @@ export class Session {
         systemLoop.immediate(() => {
           this.#moving -= 1;
           this.#act(run);
+          this.#options.moved();
         });
       },
       drained: (run) => systemLoop.drained(() => this.#act(run)),
@@ -224,9 +260,10 @@ export class Session {
         const body = fake === undefined ? () => this.#real(definition, input, ctx) : () => fake.answer(callOf(input, ctx), ctx);
         // What the engine does itself waits for nothing but the engine.
         const own = definition.builtIn !== undefined && fake === undefined;
-        const run = () => attempts.run({ activity: name, key, attempt, instanceId, sleeping: own ? 1 : 0 }, body);
+        const run = () => attempts.run({ activity: name, key, attempt, instanceId, sleeping: own ? 1 : 0 }, body).catch((error) => this.#failed(error));
+        moved();
         try {
-          return await (conductor === undefined ? run() : conductor.attempt({ name, key, attempt, own }, run));
+          return await (conductor === undefined ? run() : conductor.attempt({ name, key, attempt, own, input }, run));
         } finally {
           await this.#frozen;
           moved();
@@ -237,10 +274,16 @@ export class Session {
 
   #real(definition: ActivityDefinition, input: unknown, ctx: ActivityContext): unknown {
     if (this.#options.unfaked === "refuse" && !this.#options.fakes.isAnswer(definition))
-      throw new NonRetryableError(
+      throw new WrongTestError(
         `activity "${definition.name}" has no fake, and this environment runs no activity for real (unfaked: "refuse"): add fake(${definition.name}, …)`,
       );
     return inProcess.execute(definition, input, ctx);
+  }
+
+  /** What is wrong with the test is told to it, too: the workflow may catch the error. */
+  #failed(error: unknown): never {
+    if (error instanceof WrongTestError && !this.#dead) this.#options.wrong(error.message);
+    throw error;
   }
 
   #lively(log: EngineLog): EngineLog {

@@ -8,7 +8,7 @@
 import { WovyrError } from "@wovyr/sdk";
 import { checkOptions } from "@wovyr/sdk/internal";
 import { SeededRandom } from "../environment/seeded-random.ts";
-import type { StoreMethod } from "./store-calls.ts";
+import { type StoreMethod, storeMethods } from "./store-calls.ts";
 
 export type FaultRates = {
   /** Share of the calls (0 to 1) that fail before they reach the store. */
@@ -66,6 +66,7 @@ export class Chance {
 }
 
 function checkRates(rates: FaultRates): void {
+  if (rates === undefined) refuseOption("createFaultyStore() takes a plan, or the rates of faults: { failBefore: 0.05 }");
   checkOptions(rates, ["failBefore", "failAfter", "refuse", "delay", "methods", "seed"], "the rates of faults");
   const { delay, methods, seed } = rates;
   checkOptions(delay, ["rate", "upTo"], "the delay of faults");
@@ -82,6 +83,7 @@ function checkRates(rates: FaultRates): void {
   if (delay !== undefined) checkDelay(delay.upTo, "delay.upTo");
   if (methods !== undefined && (!Array.isArray(methods) || methods.length === 0))
     refuseOption("methods must be a list of at least one method of a store");
+  for (const method of methods ?? []) checkMethod(method);
   if (seed !== undefined && !Number.isSafeInteger(seed)) refuseOption(`the seed of faults must be a whole number, not ${seed}`);
 }
 
@@ -89,6 +91,11 @@ function checkRates(rates: FaultRates): void {
 export function checkDelay(milliseconds: number, what: string): void {
   if (typeof milliseconds === "number" && milliseconds >= 0 && milliseconds <= longestDelay) return;
   refuseOption(`${what} must be milliseconds from 0 to ${longestDelay}, not ${milliseconds}`);
+}
+
+export function checkMethod(method: unknown): void {
+  if (storeMethods.includes(method as string)) return;
+  refuseOption(`a store has no method ${JSON.stringify(method) ?? String(method)}; it has ${storeMethods.join(", ")}`);
 }
 
 export function refuseOption(message: string): never {

@@ -8,7 +8,9 @@
  */
 import { checkOptions } from "@wovyr/sdk/internal";
 import { type Clock, type FlushOutcome, type Store, type StoreProvider, StoreUnavailableError, systemClock } from "@wovyr/server/internal";
-import { Chance, type ChanceFault, checkDelay, type FaultRates, refuseOption } from "./faulty-store-rates.ts";
+import { VirtualClock } from "../environment/virtual-clock.ts";
+import { sleepingCall } from "./calls-under-way.ts";
+import { Chance, type ChanceFault, checkDelay, checkMethod, type FaultRates, refuseOption } from "./faulty-store-rates.ts";
 import { type StoreCall, type StoreMethod, storeAround } from "./store-calls.ts";
 
 export type { FaultRates } from "./faulty-store-rates.ts";
@@ -62,6 +64,14 @@ type Fault = {
 
 type Watcher = { readonly method: StoreMethod; readonly at: FaultPlace; readonly watch: (call: StoreCall) => void | Promise<void> };
 
+const hearing = new WeakMap<FaultPlan, Set<() => void>>();
+
+/** Calls `hear` whenever the store can be reached again. */
+export function hearReconnection(plan: FaultPlan, hear: () => void): void {
+  const all = hearing.get(plan) ?? new Set();
+  hearing.set(plan, all.add(hear));
+}
+
 /** Entries of the log. */
 const longestLog = 10_000;
 
@@ -74,19 +84,22 @@ export class FaultPlan {
   readonly #underWay = new Set<(error: Error) => void>();
   #chance: Chance | undefined;
   #connected = true;
-  #store: Store | undefined;
   /** How many faults have been met. */
   met = 0;
 
   constructor(options: FaultPlanOptions = {}) {
     checkOptions(options, ["clock"], "FaultPlan");
-    this.clock = options.clock ?? systemClock;
+    const { clock = systemClock } = options;
+    if (typeof clock?.now !== "function" || typeof clock.wakeAt !== "function")
+      refuseOption("the clock of a FaultPlan must be one such as `env.clock`");
+    this.clock = clock;
   }
 
   /** Lets calls of a method fail. */
   fail(method: StoreMethod, options: FaultOptions = {}): this {
     checkOptions(options, ["at", "times", "where", "error"], "fail()");
     const at = options.at ?? "before";
+    if (options.error !== undefined && !(options.error instanceof Error)) refuseOption("the error of fail() must be an Error");
     return this.#add("fail", method, options, () => {
       throw options.error ?? new StoreUnavailableError(`planned fault ${at} ${method}`);
     });
@@ -111,8 +124,8 @@ export class FaultPlan {
   }
 
   /**
-   * Lets calls of a method reach the store (or, `after`, its answers reach the caller) so many milliseconds later. Under a test environment's clock, time
-   * must be moved for it (`env.clock.advance`): it does not skip by itself while the store works.
+   * Lets calls of a method reach the store (or, `after`, its answers reach the caller) so many milliseconds later. Under a test environment's clock
+   * (`plan.clock = env.clock`) they are milliseconds of virtual time, and time jumps over them.
    */
   delay(method: StoreMethod, milliseconds: number, options: Pick<FaultOptions, "at" | "times" | "where"> = {}): this {
     checkOptions(options, ["at", "times", "where"], "delay()");
@@ -129,16 +142,16 @@ export class FaultPlan {
 
   /** Calls `watch` with every call of a method, before it meets a fault, until `clear`; the call waits for it. */
   watch(method: StoreMethod, watch: (call: StoreCall) => void | Promise<void>, at: FaultPlace = "before"): this {
-    this.#checkMethod(method);
+    checkMethod(method);
+    if (typeof watch !== "function") refuseOption("watch() takes a function that is given the call");
+    checkPlace(at);
     this.#watchers.push({ method, at, watch });
     return this;
   }
 
   /** From now on calls meet faults by chance, by these rates in place of earlier ones. */
   random(rates: FaultRates): this {
-    const chance = new Chance(rates);
-    for (const method of chance.methods ?? []) this.#checkMethod(method);
-    this.#chance = chance;
+    this.#chance = new Chance(rates);
     return this;
   }
 
@@ -150,7 +163,14 @@ export class FaultPlan {
   }
 
   reconnect(): void {
+    if (this.#connected) return;
     this.#connected = true;
+    for (const hear of hearing.get(this) ?? []) hear();
+  }
+
+  /** Whether the store can be reached: false between `disconnect` and `reconnect`. */
+  get connected(): boolean {
+    return this.#connected;
   }
 
   /** Forgets what has not been met, rates and watchers included. */
@@ -185,9 +205,6 @@ export class FaultPlan {
   async open(open: () => Promise<Store>): Promise<Store> {
     if (!this.#connected) throw this.#away("open");
     const store = await open();
-    this.#store = store;
-    for (const { method } of [...this.#faults, ...this.#watchers]) this.#checkMethod(method);
-    for (const method of this.#chance?.methods ?? []) this.#checkMethod(method);
     return storeAround(store, (call, run) => this.#around(call, run));
   }
 
@@ -248,7 +265,8 @@ export class FaultPlan {
 
   #wait(milliseconds: number): Promise<void> {
     const { clock } = this;
-    return new Promise((resolve) => void clock.wakeAt(clock.now() + milliseconds, resolve));
+    const passed = new Promise<void>((resolve) => void clock.wakeAt(clock.now() + milliseconds, resolve));
+    return clock instanceof VirtualClock ? sleepingCall(passed) : passed;
   }
 
   #met(fault: MetFault): void {
@@ -265,8 +283,8 @@ export class FaultPlan {
     delay?: number,
   ): this {
     const { at = "before", times = 1, where = () => true } = options;
-    this.#checkMethod(method);
-    if (at !== "before" && at !== "after") refuseOption(`at must be "before" or "after", not ${JSON.stringify(at)}`);
+    checkMethod(method);
+    checkPlace(at);
     if (times !== Number.POSITIVE_INFINITY && !(Number.isSafeInteger(times) && times >= 1))
       refuseOption(`times must be a whole number of at least 1, or Infinity, not ${times}`);
     if (typeof where !== "function") refuseOption("where must be a function that is given the call");
@@ -274,11 +292,10 @@ export class FaultPlan {
     return this;
   }
 
-  /** Names of methods are known once a store is open; what is planned before is checked then. */
-  #checkMethod(method: StoreMethod): void {
-    if (this.#store === undefined || typeof Reflect.get(this.#store, method) === "function") return;
-    refuseOption(`a store has no method "${String(method)}"`);
-  }
+}
+
+function checkPlace(at: unknown): void {
+  if (at !== "before" && at !== "after") refuseOption(`at must be "before" or "after", not ${JSON.stringify(at)}`);
 }
 
 const pastOf = { hold: "held", delay: "delayed", refuse: "refused", disconnect: "cut off" } as const;
@@ -290,6 +307,8 @@ export type FaultyStore = StoreProvider & { readonly plan: FaultPlan };
 
 /** Any provider, with planned faults or with faults by chance; the plan of the latter (its log, its seed) is the provider's `plan`. */
 export function createFaultyStore(provider: StoreProvider, faults: FaultPlan | FaultRates): FaultyStore {
+  if (typeof provider?.open !== "function")
+    refuseOption("createFaultyStore() takes a store (memoryStore(), pgliteStore(…), postgresStore(…)) and a plan or rates");
   const plan = faults instanceof FaultPlan ? faults : new FaultPlan().random(faults);
   return {
     kind: provider.kind,
