@@ -1,6 +1,5 @@
 /** Checks of what a test hands in: each throws INVALID_OPTION with what is wrong, where, and what to give instead. */
-import { type AnyWorkflow, type Duration, WovyrError } from "@wovyr/sdk";
-import { milliseconds } from "@wovyr/sdk/internal";
+import { type AnyWorkflow, WovyrError } from "@wovyr/sdk";
 
 export function refuse(message: string): never {
   throw new WovyrError(message, { code: "INVALID_OPTION" });
@@ -28,7 +27,8 @@ export function checkOneOf(value: unknown, allowed: readonly string[], what: str
 export function checkWhole(value: unknown, least: number, most: number, what: string): void {
   if (value === undefined) return;
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= least && value <= most) return;
-  const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least.toLocaleString("en")} to ${most.toLocaleString("en")}`;
+  const range =
+    most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least.toLocaleString("en")} to ${most.toLocaleString("en")}`;
   refuse(`${what} must be a whole number ${range}, not ${shown(value)}`);
 }
 
@@ -45,17 +45,9 @@ export function checkDate(value: unknown, what: string): void {
   refuse(`${what} must be a valid Date (new Date("2026-01-01T00:00:00Z")), not ${shown(value)}`);
 }
 
-/** Milliseconds of a length of time. */
-export function checkedLength(value: Duration, what: string): number {
-  try {
-    return milliseconds(value, what);
-  } catch (cause) {
-    throw new WovyrError(cause instanceof Error ? cause.message : String(cause), { code: "INVALID_OPTION", cause });
-  }
-}
-
 export function checkWorkflow(value: unknown, what: string): asserts value is AnyWorkflow {
-  const isWorkflow = typeof value === "object" && value !== null && typeof (value as { definition?: { run?: unknown } }).definition?.run === "function";
+  const isWorkflow =
+    typeof value === "object" && value !== null && typeof (value as { definition?: { run?: unknown } }).definition?.run === "function";
   if (isWorkflow) return;
   const hint =
     typeof value === "function" && "activity" in value

@@ -64,7 +64,10 @@ export interface Handle<out O> {
   /** Resolves with the output; rejects with `WorkflowError` for a run that did not complete, with `TimeoutError` when `timeout` passes first. */
   result(options?: ResultOptions): Promise<O>;
   describe(): Promise<InstanceDescription>;
-  history(): AsyncIterable<HistoryEvent>;
+  /** The runs of this id, newest first. */
+  runs(): AsyncIterable<InstanceSummary>;
+  /** The events of the newest run, or of the given one. */
+  history(options?: { readonly runId?: string | undefined }): AsyncIterable<HistoryEvent>;
   /** What the run did and what it is at, as nodes and edges; `toMermaid` makes a picture of it. */
   graph(): Promise<RunGraph>;
   /** Events that are recorded, then live ones, until the run closes. */

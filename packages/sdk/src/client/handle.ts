@@ -11,7 +11,7 @@ import { TimeoutError, WorkflowError, WovyrError } from "../model/errors.ts";
 import { errorOf } from "../model/failure.ts";
 import { checkName } from "../model/name.ts";
 import { failureOfView } from "../protocol/failure-view.ts";
-import type { ClosedResult, HistoryEvent, Operations, ResultResponse } from "../protocol/operations.ts";
+import type { ClosedResult, HistoryEvent, InstanceSummary, Operations, ResultResponse } from "../protocol/operations.ts";
 import { isClosed } from "../protocol/status.ts";
 import type { Handle, ResultOptions, StreamEvent, UpdateOptions } from "./client.ts";
 
@@ -34,7 +34,9 @@ export function handleOn<O>(operations: Operations, id: string, runId: string, w
 
     describe: () => operations.describe(id),
 
-    history: () => historyOf(operations, id),
+    runs: () => runsOf(operations, id),
+
+    history: ({ runId: run } = {}) => historyOf(operations, id, run),
 
     graph: () => operations.graph(id),
 
@@ -140,8 +142,17 @@ export function outcomeOf<O>({ id, status, output, failure }: ClosedResult, work
   });
 }
 
-async function* historyOf(operations: Operations, id: string): AsyncGenerator<HistoryEvent> {
-  let page = await operations.history(id);
+async function* runsOf(operations: Operations, id: string): AsyncGenerator<InstanceSummary> {
+  let page = await operations.runs(id);
+  for (;;) {
+    yield* page.items;
+    if (page.nextCursor === undefined) return;
+    page = await operations.runs(id, { cursor: page.nextCursor });
+  }
+}
+
+async function* historyOf(operations: Operations, id: string, runId: string | undefined): AsyncGenerator<HistoryEvent> {
+  let page = await operations.history(id, runId === undefined ? {} : { runId });
   for (;;) {
     yield* page.items;
     if (page.nextSeq === undefined) return;

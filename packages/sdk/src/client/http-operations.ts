@@ -103,6 +103,10 @@ export function httpOperations(transport: Transport): Operations {
       return body as Page<InstanceSummary>;
     },
 
+    async runs(id, query = {}) {
+      return (await call(routes.listRuns, { id }, { query })).body as Page<InstanceSummary>;
+    },
+
     async describe(id, query = {}) {
       return (await call(routes.getInstance, { id }, { query })).body as InstanceDescription;
     },

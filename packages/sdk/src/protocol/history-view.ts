@@ -33,7 +33,8 @@ export function eventView(fact: HistoryFact, seq: number, turn: number, at: numb
     if (payloadFields.has(field)) data[field] = decodePayload(value);
     else if (timeFields.has(field)) data[field] = new Date(value);
     else if (field === "failure") data[field] = viewOfFailure(value);
-    else if (field === "carried") data[field] = (value as CarriedEvent[]).map((event) => ({ ...event, payload: decodePayload(event.payload) }));
+    else if (field === "carried")
+      data[field] = (value as CarriedEvent[]).map((event) => ({ ...event, payload: decodePayload(event.payload) }));
     else data[field] = value;
   }
   return { seq, turn, type: fact.type, at: new Date(at), data };
@@ -83,7 +84,10 @@ function factOf({ type, data }: HistoryEvent): HistoryFact {
     else if (timeFields.has(field)) fact[field] = new Date(value as string | Date).getTime();
     else if (field === "failure") fact[field] = failureOfView(value as FailureView);
     else if (field === "carried")
-      fact[field] = (value as CarriedEvent[]).map((event) => ({ ...event, payload: encodePayload(event.payload, { limit: Number.POSITIVE_INFINITY, what: "a carried event" }) }));
+      fact[field] = (value as CarriedEvent[]).map((event) => ({
+        ...event,
+        payload: encodePayload(event.payload, { limit: Number.POSITIVE_INFINITY, what: "a carried event" }),
+      }));
     else fact[field] = value;
   }
   return fact as HistoryFact;

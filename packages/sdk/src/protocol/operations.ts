@@ -210,6 +210,8 @@ export interface Operations {
   startBatch(requests: readonly StartRequest[]): Promise<readonly BatchItem[]>;
 
   list(request: ListRequest): Promise<Page<InstanceSummary>>;
+  /** The runs of an id, newest first. */
+  runs(id: string, request?: { readonly cursor?: string; readonly limit?: number }): Promise<Page<InstanceSummary>>;
   describe(id: string, options?: { readonly runId?: string }): Promise<InstanceDescription>;
   /** Resolves at once for a closed run, else when it closes or after `wait` milliseconds. */
   result(

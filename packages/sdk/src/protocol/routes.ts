@@ -193,6 +193,14 @@ export const routes = {
     },
     errors: ["INSTANCE_NOT_FOUND"],
   },
+  listRuns: {
+    method: "GET",
+    path: "/v1/instances/{id}/runs",
+    summary: "The runs of an id, newest first",
+    query: { cursor: cursorParameter, limit: wholeNumber("Runs per page.", 1, 500, 50) },
+    answers: { 200: { description: "A page.", schema: InstanceList } },
+    errors: ["INSTANCE_NOT_FOUND", "INVALID_CURSOR"],
+  },
   getResult: {
     method: "GET",
     path: "/v1/instances/{id}/result",

@@ -359,6 +359,16 @@ export class LocalOperations implements Operations {
     }
   }
 
+  async runs(id: string, request: { readonly cursor?: string; readonly limit?: number } = {}): Promise<Page<InstanceSummary>> {
+    const engine = this.#engine();
+    const limit = bounded(request.limit ?? defaultPage, maxPage, "limit");
+    const after = request.cursor === undefined ? undefined : runOfCursor(request.cursor);
+    await this.#row(engine, id, undefined);
+    const rows = await engine.options.store.listInstances(this.#tenant, { id }, { ...(after !== undefined && { after }), limit });
+    const last = rows[rows.length - 1];
+    return { items: rows.map(summaryOf), ...(last !== undefined && rows.length === limit && { nextCursor: cursorAfter(last.run) }) };
+  }
+
   async describe(id: string, options: { readonly runId?: string } = {}): Promise<InstanceDescription> {
     const engine = this.#engine();
     const row = await this.#row(engine, id, options.runId);

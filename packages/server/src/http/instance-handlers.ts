@@ -5,6 +5,7 @@ import { type LongPolls, resultOf, shownResult } from "./long-polls.ts";
 
 type Served =
   | "listInstances"
+  | "listRuns"
   | "getInstance"
   | "getResult"
   | "getHistory"
@@ -26,6 +27,10 @@ export function instanceHandlers(polls: LongPolls): Pick<Handlers, Served> {
           ...(status !== undefined && { statuses: status }),
         }),
       };
+    },
+
+    async listRuns({ operations, names, query }) {
+      return { status: 200, value: await operations.runs(names.id, query) };
     },
 
     async getInstance({ operations, names, query }) {

@@ -184,6 +184,7 @@ function compareKeys(a: InstanceKey, b: InstanceKey): number {
 }
 
 function matches(record: RunRecord, filter: ListFilter): boolean {
+  if (filter.id !== undefined && record.instance.id !== filter.id) return false;
   if (filter.workflow !== undefined && record.instance.workflow !== filter.workflow) return false;
   if (filter.statuses !== undefined && !filter.statuses.includes(record.status)) return false;
   if (filter.startedAfter !== undefined && record.createdAt <= filter.startedAfter) return false;

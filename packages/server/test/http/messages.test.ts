@@ -100,3 +100,18 @@ test("an update that is still at work is answered 202, and its key waits on", as
   const plain = await fetch(`${url}/v1/instances/raw/queries/nothing`, { method: "POST" });
   assert.deepEqual(await plain.json(), { output: null });
 });
+
+for (const [way, client] of ways)
+  test(`the runs of an id, and the history of an older one, are listed ${way}`, async () => {
+    const id = `again-${way}`.replaceAll(" ", "-");
+    const first = await client().start(box, undefined, { id });
+    await first.terminate();
+    const second = await client().start(box, undefined, { id });
+    const runs: string[] = [];
+    for await (const run of second.runs()) runs.push(`${run.runId} ${run.status}`);
+    assert.deepEqual(runs, [`${second.runId} Waiting`, `${first.runId} Terminated`]);
+    const types: string[] = [];
+    for await (const { type } of second.history({ runId: first.runId })) types.push(type);
+    assert.equal(types.at(-1), "InstanceTerminated");
+    await assert.rejects(client().handle("nobody").runs()[Symbol.asyncIterator]().next(), code("INSTANCE_NOT_FOUND"));
+  });

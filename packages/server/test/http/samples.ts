@@ -29,6 +29,7 @@ export const samples: { readonly [K in OperationId]: Sample } = {
   },
   listInstances: { query: "status=Completed&status=Waiting&limit=10&attributes.color=red", status: 200 },
   getInstance: { names: { id: "waiting" }, status: 200 },
+  listRuns: { names: { id: "completed" }, query: "limit=1", status: 200 },
   getResult: { names: { id: "completed" }, query: "wait=1ms", status: 200 },
   getHistory: { names: { id: "completed" }, query: "fromSeq=1&limit=2", status: 200 },
   getGraph: { names: { id: "completed" }, query: "format=json", status: 200 },

@@ -1,6 +1,6 @@
 /** What may be said to `createTestEnvironment`: checked before anything is opened. */
-import { checkOptions } from "@wovyr/sdk/internal";
-import { checkDate, checkedLength, checkFlag, checkOneOf, checkSeed, checkWhole, checkWorkflows, refuse, shown } from "../checks.ts";
+import { checkOptions, milliseconds } from "@wovyr/sdk/internal";
+import { checkDate, checkFlag, checkOneOf, checkSeed, checkWhole, checkWorkflows, refuse, shown } from "../checks.ts";
 import type { TestEnvironmentOptions, TestLimits } from "./environment.ts";
 
 const known: readonly (keyof TestEnvironmentOptions)[] = [
@@ -48,8 +48,8 @@ export function checkEnvironmentOptions(options: TestEnvironmentOptions): void {
     refuse(`\`store\` must be a store such as memoryStore() or createFaultyStore(…), not ${shown(store)}`);
   if (codec !== undefined && (typeof codec?.name !== "string" || typeof codec.encode !== "function" || typeof codec.decode !== "function"))
     refuse("`codec` must be a payload codec: { name, encode, decode }");
-  if (lease !== undefined) checkedLength(lease, "`lease`");
-  if (patience !== undefined && checkedLength(patience, "`patience`") < 1) refuse("`patience` must be at least 1 ms");
+  if (lease !== undefined) milliseconds(lease, "`lease`");
+  if (patience !== undefined && milliseconds(patience, "`patience`") < 1) refuse("`patience` must be at least 1 ms");
   checkLimits(options.limits, "`limits`");
 }
 

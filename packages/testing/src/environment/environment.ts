@@ -5,11 +5,13 @@
  * 2. The same seed, workflows and calls give the same run ids, seeds and jitter.
  * 3. A run that nothing can move any more rejects those who await its result, and says what it waits for.
  * 4. A rejection that an activity or a fake leaves unhandled rejects everybody who waits, or the disposal of the environment.
+ * 5. Nobody waits for ever: what hangs is told when patience is over, and disposal rejects whoever still waits.
  */
 import type { AnyWorkflow, EventDef, Workflow } from "@wovyr/sdk";
-import { ApiError, type Duration } from "@wovyr/sdk";
+import { type Duration, WovyrError } from "@wovyr/sdk";
 import type { Client, Handle } from "@wovyr/sdk/client";
 import {
+  checkOptions,
   clientOver,
   decodePayload,
   defaultLimits,
@@ -33,15 +35,19 @@ import {
   type Store,
   type StoreProvider,
 } from "@wovyr/server/internal";
+import { checkDate, checkFunction, checkWorkflows, refuse, shown } from "../checks.ts";
 import { EventFakes } from "../fakes/event-fakes.ts";
 import type { Fake } from "../fakes/fake.ts";
 import { Fakes } from "../fakes/fakes.ts";
-import { bareStore } from "../faults/store-calls.ts";
+import { FaultPlan, hearReconnection } from "../faults/faulty-store.ts";
+import { bareStore, hearCommits } from "../faults/store-calls.ts";
 import { Attempts, callingAttempt } from "./attempts.ts";
 import type { Conductor } from "./conductor.ts";
+import { disposed } from "./disposal.ts";
+import { checkEnvironmentOptions } from "./environment-options.ts";
 import { ExecutionRecord } from "./execution-record.ts";
 import { type LogLine, LogLines } from "./log-lines.ts";
-import { type Acknowledged, OperationsRelay } from "./operations-relay.ts";
+import { type Acknowledged, OperationsRelay, pauseAfter } from "./operations-relay.ts";
 import { patientClient } from "./patient-client.ts";
 import { ProcessTrouble } from "./process-trouble.ts";
 import { SeededRandom } from "./seeded-random.ts";
@@ -83,6 +89,10 @@ export type TestEnvironmentOptions = {
   readonly determinismGuard?: DeterminismGuard;
   /** Lease on the shards; default: for ever, so that its renewals need no time. */
   readonly lease?: Duration;
+  /** Real time that an attempt of an activity, a call of the store or a codec may take while somebody waits; then those who wait are rejected. Default "1m". */
+  readonly patience?: Duration;
+  /** A fake that nobody ever called rejects the disposal: its name may be misspelt. Default false. */
+  readonly strictFakes?: boolean;
 };
 
 /** An engine that was stopped where it stood, while another took over. */
@@ -97,6 +107,10 @@ type SendArgs<P> = undefined extends P
 
 const tenant = "default";
 const century = 100 * 365 * 86_400_000;
+const usualPatience = 60_000;
+/** A store that has failed so often in a row, and for so long, is taken as gone. */
+const manyFailures = 1_000;
+const longFailing = 3_600_000;
 /** Timers that may be overdue in runs that cannot take them. */
 const overdueRows = 1_000;
 /** Runs that are named when nothing can happen any more. */
@@ -127,6 +141,12 @@ export class TestEnvironment implements AsyncDisposable {
   #lives = 0;
   #crashes = 0;
   #disconnected: Promise<void> = Promise.resolve();
+  /** Restarts that are under way. */
+  #restarting = 0;
+  #disposal: Promise<void> | undefined;
+  readonly #plan: FaultPlan | undefined;
+  /** What ends the hearing of each store's commits. */
+  readonly #hearing = new Map<Store, () => void>();
 
   constructor(options: TestEnvironmentOptions, conductor?: Conductor) {
     this.#options = options;
@@ -136,29 +156,36 @@ export class TestEnvironment implements AsyncDisposable {
     this.clock = new VirtualClock((options.clock ?? new Date("2026-01-01T00:00:00Z")).getTime());
     this.random = new SeededRandom(options.seed ?? 1);
     this.provider = options.store ?? memoryStore();
+    this.#plan = planOf(this.provider);
     this.#time = new TimeSkip(
       {
         clock: this.clock,
         moving: () => this.#moving,
         attempts: () => this.#session?.holding ?? 0,
+        stands: () => this.#stands,
         due: () => this.#due(),
-        running: () => this.#attempts.describe(),
+        inVain: () => this.#inVain,
+        hanging: (moment) => [...this.#attempts.since(moment), ...(this.#session?.hanging(moment) ?? [])],
+        claim: (error) => this.#trouble.claim(error),
       },
       options.autoSkip ?? true,
+      options.patience === undefined ? usualPatience : milliseconds(options.patience, "`patience`"),
     );
-    this.#relay = new OperationsRelay((call) =>
-      this.#waitFor(call, "the answer to a call", () => this.#standstill("a call is not answered")),
-    );
-    this.#trouble = new ProcessTrouble(
-      (attempt) => attempt.owner === this.#attempts,
-      (text) => this.#time.fail(new Error(text)),
-    );
+    if (this.#plan !== undefined) hearReconnection(this.#plan, () => this.#time.changes.tell());
+    this.#relay = new OperationsRelay({
+      patiently: (call, what) => this.#waitFor(call, what, () => this.#standstill("a call is not answered")),
+      pause: (length) => this.#time.alarm(this.clock.now() + length),
+      over: () => (this.#time.ended ? this.#trouble.claim(disposed()) : undefined),
+    });
+    this.#trouble = new ProcessTrouble(this.#attempts, (text) => this.#time.fail(new Error(text)));
     this.#eventFakes = new EventFakes(this.#fakes.events, {
-      idOf: async (run) => (await this.bareStore.getInstance({ tenant, run }))?.id,
+      connected: () => this.#relay.connected(),
+      idOf: async (run) => (this.#session === undefined ? undefined : (await this.bareStore.getInstance({ tenant, run }))?.id),
+      moved: () => this.#time.changes.tell(),
       sleep: (delay) => this.#time.alarm(this.clock.now() + delay),
       send: (id, event, payload, key) => this.#sendFaked(id, event, payload, key),
       fail: (error) => {
-        if (!this.#time.fail(error)) this.#trouble.note(String(error.stack));
+        if (!this.#time.ended && !this.#time.fail(error)) this.#trouble.note(String(error.stack));
       },
     });
     this.client = patientClient(clientOver(this.#relay.operations), (handle, result) => this.#patiently(handle, result));
@@ -202,18 +229,30 @@ export class TestEnvironment implements AsyncDisposable {
     return variables === undefined ? undefined : decodePayload(variables);
   }
 
-  /** Makes a call until it is answered: again with the next engine after a crash, again after a while when it is told to come again. */
+  /**
+   * Makes a call until it is answered: again with the next engine after a crash, again after a while (of virtual time) when store or engine say to come
+   * again. Whether the call was done is unknown then: give it an `idempotencyKey`.
+   */
   async insist<T>(call: () => Promise<T>): Promise<T> {
+    checkFunction(call ?? null, "what `insist` is given");
     for (;;) {
+      this.#mustBeAlive();
+      const asked = this.#relay.current;
       try {
         return await call();
       } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
-        if (error.code === "UNREACHABLE") await this.#relay.connected();
-        else if (error.retryAfter !== undefined) await this.#time.alarm(this.clock.now() + error.retryAfter);
-        else throw error;
+        const pause = pauseAfter(error);
+        if (pause === undefined || this.#time.ended) throw error;
+        if (asked !== undefined && this.#relay.current === asked)
+          await this.#attended("env.insist()", () => this.#time.alarm(this.clock.now() + pause));
+        else await this.#attended("an engine that answers", () => this.#relay.connected());
       }
     }
+  }
+
+  /** Fakes that nobody has called: what they stand for may be misspelt. */
+  get unusedFakes(): readonly Fake[] {
+    return (this.#options.fakes ?? []).filter(({ calls }) => calls.length === 0);
   }
 
   get logs(): readonly LogLine[] {
@@ -235,20 +274,25 @@ export class TestEnvironment implements AsyncDisposable {
     this.#time.automatic = automatic;
   }
 
-  advance(by: Duration): Promise<void> {
-    return this.#time.advanceTo(this.clock.now() + milliseconds(by, "advance"));
+  async advance(by: Duration): Promise<void> {
+    const target = this.clock.now() + milliseconds(by, "the length of advance()");
+    if (target > farthest) refuse(`advance() would move time beyond what a Date can hold (${new Date(farthest).toISOString()})`);
+    await this.#attended("env.advance()", () => this.#time.advanceTo(target));
   }
 
   /** Moves time on and lets everything that falls due on the way happen at its time. */
-  advanceTo(at: Date | string): Promise<void> {
-    const target = new Date(at).getTime();
-    if (Number.isNaN(target)) throw new TypeError(`advanceTo takes a Date or its text, not ${String(at)}`);
-    return this.#time.advanceTo(target);
+  async advanceTo(at: Date | string): Promise<void> {
+    const target = timeIn(at);
+    if (target < this.clock.now())
+      refuse(`advanceTo() cannot go back to ${new Date(target).toISOString()}: it is ${this.now().toISOString()} already`);
+    await this.#attended("env.advanceTo()", () => this.#time.advanceTo(target));
   }
 
   /** Resolves when so much virtual time has passed; an activity that awaits it does not hold time up. */
   async sleep(by: Duration): Promise<void> {
-    const passed = this.#time.alarm(this.clock.now() + milliseconds(by, "sleep"));
+    const length = milliseconds(by, "the length of sleep()");
+    this.#mustBeAlive();
+    const passed = this.#time.alarm(this.clock.now() + length);
     const attempt = callingAttempt();
     if (attempt?.owner === this.#attempts) {
       attempt.sleeping += 1;
@@ -257,18 +301,22 @@ export class TestEnvironment implements AsyncDisposable {
       attempt.sleeping -= 1;
       return;
     }
-    await this.#waitFor(passed, `${String(by)} to pass`, async () => new Error("time does not move any more"));
+    await this.#waitFor(passed, `env.sleep(${JSON.stringify(by)})`, async () => new Error("time does not move any more"));
   }
 
-  /** Lets time jump until the condition holds; it is asked whenever something has moved. Rejects when it does not hold and nothing can move any more. */
-  until(condition: () => boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#time.wait({
+  /**
+   * Lets time jump until the condition holds; it is asked whenever something has moved. One that answers with a promise is asked again when it has been
+   * kept. Rejects when it does not hold and nothing can move any more.
+   */
+  async until(condition: () => boolean | Promise<boolean>): Promise<void> {
+    checkFunction(condition ?? null, "the condition of `until`");
+    await new Promise<void>((resolve, reject) => {
+      this.#time.until({
         met: condition,
         resolve,
         reject,
         explain: () => this.#standstill("the condition does not hold"),
-        what: "a condition",
+        what: "a condition (env.until)",
       });
     });
   }
@@ -280,7 +328,7 @@ export class TestEnvironment implements AsyncDisposable {
 
   /** Resolves when nothing moves: everything waits for time, for a message from outside, or for an attempt that is running. */
   settle(): Promise<void> {
-    return this.#time.settle();
+    return this.#attended("env.settle()", () => this.#time.settle());
   }
 
   // ── the engine ─────────────────────────────────────────────────────────────────────────────────────────
@@ -291,14 +339,14 @@ export class TestEnvironment implements AsyncDisposable {
 
   get engine(): Engine {
     const engine = this.#session?.engine;
-    if (engine === undefined) throw new Error("the engine is down");
+    if (engine === undefined) throw this.#time.ended ? disposed() : new Error("the engine is down: env.restart() starts another");
     return engine;
   }
 
   /** The store itself, below planned faults. */
   get bareStore(): Store {
     const store = this.#session?.store;
-    if (store === undefined) throw new Error("the store is not open");
+    if (store === undefined) throw this.#time.ended ? disposed() : new Error("the store is not open: env.restart() opens it");
     return bareStore(store);
   }
 
@@ -340,12 +388,32 @@ export class TestEnvironment implements AsyncDisposable {
 
   /** Opens an engine on the store, with other workflows when they are given. An engine that runs is dropped first, as a kill does. */
   async restart(options: { readonly workflows?: readonly AnyWorkflow[] } = {}): Promise<void> {
+    checkOptions(options, ["workflows"], "restart");
+    if (options.workflows !== undefined) checkWorkflows(options.workflows, "`workflows` of restart");
+    this.#restarting += 1;
+    try {
+      await this.#attended("env.restart()", () => this.#restart(options.workflows));
+    } finally {
+      this.#restarting -= 1;
+      this.#time.changes.tell();
+    }
+  }
+
+  async #restart(workflows: readonly AnyWorkflow[] | undefined): Promise<void> {
     this.crash();
     await this.#disconnected;
     await this.#countZombieTurns();
-    if (options.workflows !== undefined) this.#fakes = new Fakes(this.#options.fakes ?? [], options.workflows);
+    this.#mustBeAlive();
+    if (workflows !== undefined) this.#fakes = new Fakes(this.#options.fakes ?? [], workflows);
     this.#lives += 1;
-    const session = new Session({
+    const session = this.#newSession();
+    this.#session = session;
+    await this.#time.through(session.host.start(), this.#longestStep, () => `the engine has not come up: ${this.#why(session)}`);
+    if (this.#session === session) this.#relay.connect(session.host.operations(tenant));
+  }
+
+  #newSession(): Session {
+    return new Session({
       fakes: this.#fakes,
       unfaked: this.#options.unfaked ?? "run",
       conductor: this.#conductor,
@@ -358,16 +426,32 @@ export class TestEnvironment implements AsyncDisposable {
       limits: this.limits,
       guard: this.#guard,
       node: `test-${this.#lives}`,
-      lease: this.#options.lease === undefined ? century : milliseconds(this.#options.lease, "lease"),
+      lease: this.#options.lease === undefined ? century : milliseconds(this.#options.lease, "`lease`"),
       executed: (key) => this.executions.note(key),
-      committed: (flush, outcome) => this.#eventFakes.committed(flush, outcome),
+      opened: (store) => this.#hear(bareStore(store)),
+      wrong: (message) => this.#trouble.note(message),
       unrun: (message, at) => this.#unrun(message, at),
       moved: () => this.#time.changes.tell(),
       deadOwners: (owners) => owners.filter((owner) => this.#dead.has(owner)),
     });
-    this.#session = session;
-    await this.#time.through(session.host.start());
-    if (this.#session === session) this.#relay.connect(session.host.operations(tenant));
+  }
+
+  /** Virtual milliseconds that a start or a stop of the engine may take. */
+  get #longestStep(): number {
+    return this.#options.lease === undefined ? 0 : 2 * milliseconds(this.#options.lease, "`lease`");
+  }
+
+  #why(session: Session): string {
+    const { failing, unready } = session;
+    return failing === undefined ? (unready ?? "nothing is known against it") : `${failing.method} fails: ${failing.error.message}`;
+  }
+
+  #hear(store: Store): void {
+    if (!this.#hearing.has(store))
+      this.#hearing.set(
+        store,
+        hearCommits(store, (flush, outcome) => this.#eventFakes.committed(flush, outcome)),
+      );
   }
 
   /** A call that stands alone was meant to be yielded; any other may be kept for a path that was not taken. */
@@ -390,13 +474,15 @@ export class TestEnvironment implements AsyncDisposable {
   /** Stops the engine where it stands, as SIGSTOP does; `restart` lets another take its shards. For stores that two engines can open. */
   freeze(): FrozenEngine {
     const session = this.#session;
-    if (session === undefined) throw new Error("the engine is down");
+    this.#mustBeAlive();
+    if (session === undefined) throw new Error("the engine is down: there is nothing to freeze");
     session.freeze();
     this.#retire(session);
     this.#zombies.set(session, Number.POSITIVE_INFINITY);
     return {
       thaw: async () => {
         session.thaw();
+        this.#time.changes.tell();
         await this.settle();
         const written = (await turnsOf(this.bareStore, session.node)) - (this.#zombies.get(session) ?? 0);
         if (written > 0) this.#trouble.note(`node ${session.node} wrote ${written} turns after its shards had been taken`);
@@ -407,30 +493,41 @@ export class TestEnvironment implements AsyncDisposable {
   /** Closes the engine gracefully; `restart` opens another. */
   async stop(): Promise<void> {
     const session = this.#session;
+    this.#mustBeAlive();
     if (session === undefined) return;
-    await this.#time.through(session.host.close(10_000));
-    this.#retire(session);
+    await this.#attended("env.stop()", () =>
+      this.#time.through(session.host.close(10_000), this.#longestStep, () => `the engine does not stop: ${this.#why(session)}`),
+    );
+    if (this.#session === session) this.#retire(session);
     session.crash();
   }
 
-  /** Ends it as a crash does, so that what is blocked or held up holds nobody up. Rejects with trouble that nobody was told of. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Ends it as a crash does, so that what is blocked or held up holds nobody up: who still waits is rejected. Rejects with trouble that nobody was told of. */
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#disposal ??= this.#dispose();
+    return this.#disposal;
+  }
+
+  async #dispose(): Promise<void> {
+    this.#time.end();
     // Rejections are noticed when the microtasks have drained.
-    await new Promise<void>((resolve) => setImmediate(resolve));
-    this.#time.stop();
+    for (let turns = 0; turns < 2; turns++) await new Promise<void>((resolve) => setImmediate(resolve));
     this.#guard?.dispose();
     for (const zombie of this.#zombies.keys()) zombie.crash();
     this.crash();
+    for (const endHearing of this.#hearing.values()) endHearing();
     await this.#disconnected;
     this.#trouble.stop();
-    const { untold } = this.#trouble;
-    if (untold.length > 0) throw new Error(untold.join("\n"));
+    const unused = this.#options.strictFakes === true ? this.unusedFakes.map(neverCalled) : [];
+    const problems = [...this.#trouble.untold, ...unused];
+    if (problems.length > 0) throw new Error(problems.join("\n"));
   }
 
   #retire(session: Session): void {
     this.#dead.add(session.node);
     this.#session = undefined;
     this.#relay.disconnect();
+    this.#time.changes.tell();
   }
 
   async #countZombieTurns(): Promise<void> {
@@ -440,6 +537,35 @@ export class TestEnvironment implements AsyncDisposable {
   }
 
   // ── waiting ────────────────────────────────────────────────────────────────────────────────────────────
+
+  #mustBeAlive(): void {
+    if (this.#time.ended) throw this.#trouble.claim(disposed());
+  }
+
+  /** Awaits what the test asked for: disposal and impatience reject it. */
+  #attended<T>(what: string, work: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const over = this.#time.attend({ what, reject });
+      if (this.#time.ended) return;
+      settleWith(work(), over, resolve, reject);
+    });
+  }
+
+  /** Why time stands although nothing runs. */
+  get #stands(): string | undefined {
+    if (this.#plan?.connected === false) return "the store is disconnected, and time stands until plan.reconnect()";
+    if (this.#restarting > 0) return "the engine is starting";
+    if (this.#session === undefined) return "the engine is down, and env.restart() starts another";
+    return undefined;
+  }
+
+  /** Why it is in vain to wait: a store that only fails. */
+  get #inVain(): string | undefined {
+    const failing = this.#session?.failing;
+    if (failing === undefined || failing.times < manyFailures || this.clock.now() - failing.since < longFailing) return undefined;
+    const { method, times, since, error } = failing;
+    return `the store is away since ${new Date(since).toISOString()}: its "${method}" has failed ${times.toLocaleString("en")} times in a row (${error.message})`;
+  }
 
   get #moving(): boolean {
     if (this.#session?.moving === true || this.#eventFakes.moving > 0) return true;
@@ -454,16 +580,7 @@ export class TestEnvironment implements AsyncDisposable {
   #waitFor<T>(promise: Promise<T>, what: string, explain: () => Promise<Error>): Promise<T> {
     return new Promise((resolve, reject) => {
       const over = this.#time.wait({ reject, explain, what });
-      promise.then(
-        (value) => {
-          over();
-          resolve(value);
-        },
-        (error) => {
-          over();
-          reject(error);
-        },
-      );
+      settleWith(promise, over, resolve, (error) => reject(this.#trouble.claim(error)));
     });
   }
 
@@ -472,8 +589,8 @@ export class TestEnvironment implements AsyncDisposable {
     const session = this.#session;
     if (session === undefined) return undefined;
     const { engine, store } = session;
-    if (engine === undefined || store === undefined || !engine.resting || !engine.ready || this.#options.lease !== undefined)
-      return this.clock.next;
+    const asIs = engine === undefined || store === undefined || !engine.resting || !engine.ready;
+    if (asIs || session.sleeping || this.#options.lease !== undefined) return this.clock.next;
     const timer = await this.#nextTimer(engine, bareStore(store));
     const timeout = engine.dispatch.nextTimeout;
     return timer === undefined || (timeout !== undefined && timeout < timer) ? timeout : timer;
@@ -499,24 +616,71 @@ export class TestEnvironment implements AsyncDisposable {
   }
 
   async #neverEnds({ id, runId }: Pick<Handle<unknown>, "id" | "runId">): Promise<Error> {
+    const unready = this.#session?.unready;
+    if (unready !== undefined) return new WovyrError(`the result of ${id} cannot come: ${unready}`, { code: "STORE_UNAVAILABLE" });
     const run = runId === "" ? undefined : runId;
     const state = await this.state(id, run);
     const about = await this.client.handle(id).describe();
-    return neverEnds(id, state, about.runId === runId || run === undefined ? about.waitingAt : []);
+    return neverEnds(id, state, about.runId === runId || run === undefined ? about.waitingAt : [], this.workflows);
   }
 
   async #standstill(what: string): Promise<Error> {
+    const unready = this.#session?.unready;
+    if (unready !== undefined) return new WovyrError(`${what}: ${unready}`, { code: "STORE_UNAVAILABLE" });
     const rows = await this.bareStore.listInstances(tenant, { statuses: ["open", "parked"] }, { limit: explainedRuns });
-    const lines = await Promise.all(rows.map(async ({ id, run }) => `${id} waits for ${openWaits(await this.state(id, run)).join(", ")}`));
+    const lines = await Promise.all(
+      rows.map(async ({ id, run }) => `${id} waits for ${openWaits(await this.state(id, run), this.workflows).join(", ")}`),
+    );
     return new Error(
       `${what}, and nothing can happen any more: ${lines.join("; ") || "no run is open"}${rows.length === explainedRuns ? "; …" : ""}`,
     );
   }
 }
 
+/** Milliseconds since the epoch that a Date can hold at most. */
+const farthest = 8.64e15;
+const zoned = /(?:Z|[+-]\d\d:?\d\d)$/i;
+
+/** The moment that a Date or a text with its zone means. */
+function timeIn(at: Date | string): number {
+  if (typeof at === "string") {
+    const time = new Date(at).getTime();
+    if (Number.isNaN(time)) refuse(`advanceTo() takes a Date or its text ("2026-03-01T09:00:00Z"), not ${shown(at)}`);
+    if (!zoned.test(at.trim())) refuse(`advanceTo() needs the zone of ${shown(at)}: "2026-03-01T09:00:00Z", or "…+01:00"`);
+    return time;
+  }
+  checkDate(at ?? null, "what advanceTo() is given");
+  return at.getTime();
+}
+
+const neverCalled = ({ kind, target }: Fake) => `the fake of ${kind} "${target}" was never called: is its name right?`;
+
+function settleWith<T>(promise: Promise<T>, over: () => void, resolve: (value: T) => void, reject: (error: unknown) => void): void {
+  promise.then(
+    (value) => {
+      over();
+      resolve(value);
+    },
+    (error) => {
+      over();
+      reject(error);
+    },
+  );
+}
+
+/** The plan of a faulty store, which knows whether it is disconnected. */
+const planOf = (provider: StoreProvider): FaultPlan | undefined =>
+  "plan" in provider && provider.plan instanceof FaultPlan ? provider.plan : undefined;
+
 export async function createTestEnvironment(options: TestEnvironmentOptions): Promise<TestEnvironment> {
+  checkEnvironmentOptions(options);
   const environment = new TestEnvironment(options);
-  await environment.restart();
+  try {
+    await environment.restart();
+  } catch (error) {
+    await environment[Symbol.asyncDispose]().catch(() => {});
+    throw error;
+  }
   return environment;
 }
 

@@ -2,10 +2,10 @@
  * `Operations` that outlive the engine below them.
  *
  * 1. A call that is under way when the engine crashes is rejected with UNREACHABLE: whether it was done is unknown, as with a broken connection.
- * 2. Waiting for a result goes on with the next engine.
+ * 2. Waiting for a result goes on with the next engine, and over an outage of the store.
  * 3. What a caller was told is done is noted: it must be found in the store when all is over.
  */
-import { ApiError } from "@wovyr/sdk";
+import { ApiError, WovyrError } from "@wovyr/sdk";
 import type { Operations } from "@wovyr/sdk/internal";
 
 /** What a caller was told is done. */
@@ -14,7 +14,26 @@ export type Acknowledged =
   | { readonly kind: "event"; readonly id: string; readonly name: string }
   | { readonly kind: "cancel" | "terminate"; readonly id: string };
 
-export type Patience = <T>(call: Promise<T>) => Promise<T>;
+export type Surroundings = {
+  /** Awaits a call that is under way, while time may jump: it may wait for an outage to end. */
+  readonly patiently: <T>(call: Promise<T>, what: string) => Promise<T>;
+  /** Resolves after so many milliseconds of virtual time. */
+  readonly pause: (milliseconds: number) => Promise<void>;
+  /** Why nothing can be called any more. */
+  readonly over: () => Error | undefined;
+};
+
+/** What says that the same call may be answered later, or by the next engine. */
+const passing: ReadonlySet<string> = new Set(["UNREACHABLE", "NOT_OWNER", "STORE_UNAVAILABLE", "SHUTTING_DOWN", "OVERLOADED"]);
+/** Milliseconds between two tries where nothing else is said. */
+const usualPause = 1_000;
+
+/** How long to wait before a call is made again; undefined for an error that stays. */
+export function pauseAfter(error: unknown): number | undefined {
+  if (!(error instanceof WovyrError)) return undefined;
+  const told = error instanceof ApiError ? error.retryAfter : undefined;
+  return told ?? (passing.has(error.code) ? usualPause : undefined);
+}
 
 export class OperationsRelay {
   readonly operations: Operations;
@@ -23,14 +42,20 @@ export class OperationsRelay {
   #lost: (error: Error) => void = () => {};
   #loss: Promise<never> = new Promise(() => {});
   #next: () => void = () => {};
-  #nextCame: Promise<void> = new Promise(() => {});
-  readonly #patiently: Patience;
+  #nextCame: Promise<void>;
+  readonly #surroundings: Surroundings;
 
-  /** Time may jump for calls that are under way, by `patiently`: a call may wait for an outage to end. */
-  constructor(patiently: Patience) {
-    this.#patiently = patiently;
+  constructor(surroundings: Surroundings) {
+    this.#surroundings = surroundings;
     this.operations = this.#relay();
-    this.disconnect();
+    this.#nextCame = new Promise((resolve) => {
+      this.#next = resolve;
+    });
+  }
+
+  /** The engine that calls go to; undefined when there is none. */
+  get current(): object | undefined {
+    return this.#current;
   }
 
   /** Resolves when there is an engine. */
@@ -48,20 +73,23 @@ export class OperationsRelay {
   }
 
   disconnect(): void {
-    if (this.#current !== undefined) this.#lost(unreachable());
+    if (this.#current === undefined) return;
+    this.#lost(unreachable());
     this.#current = undefined;
     this.#nextCame = new Promise((resolve) => {
       this.#next = resolve;
     });
   }
 
-  async #call<T>(call: (operations: Operations) => Promise<T>): Promise<T> {
+  async #call<T>(what: string, call: (operations: Operations) => Promise<T>): Promise<T> {
+    const over = this.#surroundings.over();
+    if (over !== undefined) throw over;
     if (this.#current === undefined) throw unreachable();
-    return this.#patiently(Promise.race([call(this.#current), this.#loss]));
+    return this.#surroundings.patiently(Promise.race([call(this.#current), this.#loss]), `the answer to ${what}`);
   }
 
-  async #noted<T>(call: (operations: Operations) => Promise<T>, note: (answer: T) => readonly Acknowledged[]): Promise<T> {
-    const answer = await this.#call(call);
+  async #noted<T>(what: string, call: (operations: Operations) => Promise<T>, note: (answer: T) => readonly Acknowledged[]): Promise<T> {
+    const answer = await this.#call(what, call);
     this.acknowledged.push(...note(answer));
     return answer;
   }
@@ -70,12 +98,20 @@ export class OperationsRelay {
   async #patient<T>(call: (operations: Operations) => Promise<T>): Promise<T> {
     for (;;) {
       await this.connected();
+      const over = this.#surroundings.over();
+      if (over !== undefined) throw over;
       const current = this.#current;
       if (current === undefined) continue;
       const loss = this.#loss;
       const lost = Symbol("lost");
-      const answer = await Promise.race([call(current), loss.catch(() => lost)]);
-      if (answer !== lost) return answer as T;
+      try {
+        const answer = await Promise.race([call(current), loss.catch(() => lost)]);
+        if (answer !== lost) return answer as T;
+      } catch (error) {
+        const wait = pauseAfter(error);
+        if (wait === undefined) throw error;
+        if (this.#current === current) await Promise.race([this.#surroundings.pause(wait), loss.catch(() => {})]);
+      }
     }
   }
 
@@ -85,40 +121,47 @@ export class OperationsRelay {
       return this.#current;
     };
     return {
-      listWorkflows: () => this.#call((operations) => operations.listWorkflows()),
-      getWorkflow: (name) => this.#call((operations) => operations.getWorkflow(name)),
+      listWorkflows: () => this.#call("listWorkflows()", (operations) => operations.listWorkflows()),
+      getWorkflow: (name) => this.#call(`getWorkflow(${name})`, (operations) => operations.getWorkflow(name)),
       // The wait for the result is a call of its own, so that a crash in between is no loss.
-      start: ({ wait: _wait, ...request }) => this.#noted((operations) => operations.start(request), started),
+      start: ({ wait: _wait, ...request }) => this.#noted(`start(${request.workflow})`, (operations) => operations.start(request), started),
       startBatch: (requests) =>
         this.#noted(
+          "startBatch()",
           (operations) => operations.startBatch(requests),
           (outcomes) => outcomes.flatMap((outcome) => (outcome.ok ? started(outcome.value) : [])),
         ),
-      list: (request) => this.#call((operations) => operations.list(request)),
-      describe: (id, options) => this.#call((operations) => operations.describe(id, options)),
+      list: (request) => this.#call("list()", (operations) => operations.list(request)),
+      runs: (id, request) => this.#call(`runs() of ${id}`, (operations) => operations.runs(id, request)),
+      describe: (id, options) => this.#call(`describe() of ${id}`, (operations) => operations.describe(id, options)),
       result: (id, options) => this.#patient((operations) => operations.result(id, options)),
-      history: (id, request) => this.#call((operations) => operations.history(id, request)),
-      graph: (id, options) => this.#call((operations) => operations.graph(id, options)),
+      history: (id, request) => this.#call(`history() of ${id}`, (operations) => operations.history(id, request)),
+      graph: (id, options) => this.#call(`graph() of ${id}`, (operations) => operations.graph(id, options)),
       stream: (id, options) => live().stream(id, options),
       sendEvent: (id, event, payload, options) =>
         this.#noted(
+          `send(${event}) to ${id}`,
           (operations) => operations.sendEvent(id, event, payload, options),
           ({ replayed }) => (replayed ? [] : [{ kind: "event", id, name: event }]),
         ),
-      query: (id, name, input, options) => this.#call((operations) => operations.query(id, name, input, options)),
-      update: (id, name, input, options) => this.#call((operations) => operations.update(id, name, input, options)),
-      wake: (id, options) => this.#call((operations) => operations.wake(id, options)),
+      query: (id, name, input, options) =>
+        this.#call(`query(${name}) to ${id}`, (operations) => operations.query(id, name, input, options)),
+      update: (id, name, input, options) =>
+        this.#call(`update(${name}) to ${id}`, (operations) => operations.update(id, name, input, options)),
+      wake: (id, options) => this.#call(`wake() of ${id}`, (operations) => operations.wake(id, options)),
       cancel: (id, options) =>
         this.#noted(
+          `cancel() of ${id}`,
           (operations) => operations.cancel(id, options),
           () => [{ kind: "cancel", id }],
         ),
       terminate: (id, options) =>
         this.#noted(
+          `terminate() of ${id}`,
           (operations) => operations.terminate(id, options),
           () => [{ kind: "terminate", id }],
         ),
-      health: () => this.#call((operations) => operations.health()),
+      health: () => this.#call("health()", (operations) => operations.health()),
     };
   }
 }

@@ -10,6 +10,11 @@ export class SeededRandom implements Random {
     this.#state = seed | 0;
   }
 
+  /** Begins anew: what comes next is what came first. */
+  restart(): void {
+    this.#state = this.seed | 0;
+  }
+
   fraction(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);

@@ -260,7 +260,8 @@ export class Session {
         const body = fake === undefined ? () => this.#real(definition, input, ctx) : () => fake.answer(callOf(input, ctx), ctx);
         // What the engine does itself waits for nothing but the engine.
         const own = definition.builtIn !== undefined && fake === undefined;
-        const run = () => attempts.run({ activity: name, key, attempt, instanceId, sleeping: own ? 1 : 0 }, body).catch((error) => this.#failed(error));
+        const run = () =>
+          attempts.run({ activity: name, key, attempt, instanceId, sleeping: own ? 1 : 0 }, body).catch((error) => this.#failed(error));
         moved();
         try {
           return await (conductor === undefined ? run() : conductor.attempt({ name, key, attempt, own, input }, run));

@@ -1,21 +1,31 @@
 /** Tells why a run, or a whole environment, will never go on: what it waits for, and at which lines. */
-import { WovyrError } from "@wovyr/sdk";
-import type { InstanceState } from "@wovyr/sdk/internal";
+import { type AnyWorkflow, WovyrError } from "@wovyr/sdk";
+import type { ErrorCode, InstanceState } from "@wovyr/sdk/internal";
 
-export function neverEnds(id: string, state: InstanceState, lines: readonly string[]): WovyrError {
-  const waits = openWaits(state).join(", ") || "nothing that is recorded";
+export function neverEnds(id: string, state: InstanceState, lines: readonly string[], workflows: readonly AnyWorkflow[]): WovyrError {
   const at = lines.length === 0 ? "" : ` at ${lines.join(", ")}`;
+  if (state.parked !== undefined) {
+    const { message, code } = state.parked;
+    return new WovyrError(`${message} (${id} is parked, and waits for other code${at})`, {
+      code: (code ?? "TIMED_OUT") as ErrorCode,
+    });
+  }
+  const waits = openWaits(state, workflows).join(", ") || "nothing that is recorded";
   return new WovyrError(`${id} will never end: no timer is open, nothing is running, and it waits for ${waits}${at}.`, {
     code: "TIMED_OUT",
   });
 }
 
 /** What is open in a run that nothing can move. */
-export function openWaits(state: InstanceState): string[] {
+export function openWaits(state: InstanceState, workflows: readonly AnyWorkflow[]): string[] {
+  const unknown = (name: string) =>
+    workflows.some((workflow) => workflow.name === name)
+      ? ""
+      : `, whose workflow "${name}" is not registered: add it to \`workflows\`, or fake it`;
   return [
-    ...(state.parked === undefined ? [] : [`it is parked (${state.parked.message})`]),
+    ...(state.parked === undefined ? [] : [`other code, for it is parked (${state.parked.message})`]),
     ...[...state.waits.values()].map((wait) => `event "${wait.name}"`),
-    ...[...state.children.values()].map((child) => `child "${child.id}"`),
+    ...[...state.children.values()].map((child) => `child "${child.id}"${unknown(child.workflow)}`),
     ...(state.conditions.size > 0 ? ["a condition"] : []),
     ...[...state.activities.values()].map((activity) => `activity "${activity.name}"`),
     ...(state.tail === 0 ? ["its start has not been applied"] : []),

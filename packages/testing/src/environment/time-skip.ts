@@ -4,23 +4,32 @@
  * 1. By itself it jumps, to whatever is due next, only while somebody waits for something of the environment, nothing moves, and no attempt of an
  *    activity runs: an attempt that sleeps in virtual time does not count.
  * 2. `advance` moves it whatever runs.
- * 3. Where neither time nor anything under way can help any more, those who wait are rejected at once and told why.
+ * 3. Where neither time nor anything under way can help any more, those who wait are rejected at once and told why. So are they when something real takes
+ *    longer than patience lasts, and when the store does nothing but fail.
  * 4. Waiting for something real (the I/O of an activity) costs no CPU and keeps no process alive: when nothing is left that could end it, the process
- *    ends, and says on stderr what was waited for.
+ *    ends, and says on stderr what was waited for (last-words.ts).
+ * 5. A jump costs the same however many wait: only conditions are asked.
  */
+import { WovyrError } from "@wovyr/sdk";
 import { Changes } from "./changes.ts";
+import { disposed, disposedWhile } from "./disposal.ts";
+import { type Speaker, speaks } from "./last-words.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
 
-/** Whoever waits; `met` is asked after everything that moved. */
+/** Whoever waits. */
 export type Waiter = {
-  readonly met?: () => boolean;
-  readonly resolve?: () => void;
   readonly reject: (error: Error) => void;
+  /** What it waits for, for people. */
+  readonly what: string;
   /** Why it can wait for ever, told when nothing can happen any more. */
   readonly explain: () => Promise<Error>;
-  /** What it waits for, for the last words of a process. */
-  readonly what: string;
 };
+
+/** A wait for what is asked after everything that moved; one that answers with a promise is asked again when it has been kept. */
+export type Condition = Waiter & { readonly met: () => boolean | Promise<boolean>; readonly resolve: () => void };
+
+/** Whoever waits without making time jump. */
+export type Attendant = Pick<Waiter, "reject" | "what">;
 
 export type Surroundings = {
   readonly clock: VirtualClock;
@@ -28,27 +37,53 @@ export type Surroundings = {
   readonly moving: () => boolean;
   /** Attempts that hold time. */
   readonly attempts: () => number;
+  /** Why time stands although nothing runs: the engine is down, its store was disconnected. */
+  readonly stands: () => string | undefined;
   /** When the next thing of the engine falls due; undefined when nothing ever will. */
   readonly due: () => Promise<number | undefined>;
-  readonly running: () => string[];
+  /** Why it is in vain to wait any longer. */
+  readonly inVain: () => string | undefined;
+  /** What runs or is under way since before a moment of real time. */
+  readonly hanging: (moment: number) => readonly string[];
+  /** Takes an error for the environment's own. */
+  readonly claim: <E extends Error>(error: E) => E;
 };
 
 /** Macrotasks without any movement, after which nothing will move by itself. */
 const stillness = 3;
+/** Macrotasks after which what moves is waited for, and not asked any more. */
+const spins = 50;
+/** Milliseconds between two answers of an asynchronous condition while something real is waited for. */
+const pollMilliseconds = 10;
+const hour = 3_600_000;
 
-export class TimeSkip {
+// A test may replace the timers of the process.
+const { setTimeout, setInterval, clearInterval, setImmediate } = globalThis;
+
+export class TimeSkip implements Speaker {
   readonly changes = new Changes();
   readonly #surroundings: Surroundings;
   readonly #waiters = new Set<Waiter>();
+  readonly #conditions = new Set<Condition>();
+  readonly #attendants = new Set<Attendant>();
   /** Wake-ups of the environment itself, beside those of the engine. */
   readonly #alarms = new Set<{ readonly at: number }>();
+  /** Milliseconds of real time. */
+  readonly #patience: number;
   #driving = false;
   #steering = 0;
   #automatic: boolean;
+  #ended = false;
+  #watch: NodeJS.Timeout | undefined;
+  /** When somebody last began to wait, or time was last moved. */
+  #touched = 0;
+  /** Since when somebody has been waiting. */
+  #waiting = 0;
 
-  constructor(surroundings: Surroundings, automatic: boolean) {
+  constructor(surroundings: Surroundings, automatic: boolean, patience: number) {
     this.#surroundings = surroundings;
     this.#automatic = automatic;
+    this.#patience = patience;
   }
 
   get automatic(): boolean {
@@ -57,6 +92,7 @@ export class TimeSkip {
 
   set automatic(automatic: boolean) {
     this.#automatic = automatic;
+    this.#touched = performance.now();
     this.changes.tell();
   }
 
@@ -77,16 +113,29 @@ export class TimeSkip {
 
   /** Resolves when nothing moves: everything waits for time, for a message from outside, or for an attempt that is running. */
   async settle(): Promise<void> {
+    const { clock, moving } = this.#surroundings;
+    let restless = 0;
     for (let still = 0; still < stillness; ) {
       await macrotask();
-      still = this.#surroundings.moving() || this.#surroundings.clock.due ? 0 : still + 1;
+      if (this.#ended) throw disposed();
+      if (!moving() && !clock.due) {
+        still += 1;
+        continue;
+      }
+      still = 0;
+      restless += 1;
+      if (restless < spins || clock.due) continue;
+      const changed = this.changes.next;
+      if (moving()) await changed;
     }
   }
 
   /** Resolves at a time, when it comes. */
   async alarm(at: number): Promise<void> {
+    if (this.#ended) throw disposed();
     const alarm = { at };
     this.#alarms.add(alarm);
+    this.changes.tell();
     await new Promise<void>((resolve) => this.#surroundings.clock.wakeAt(at, resolve));
     this.#alarms.delete(alarm);
     this.changes.tell();
@@ -95,27 +144,34 @@ export class TimeSkip {
   /** Runs `work` while time does not jump by itself. */
   async steer<T>(work: () => Promise<T>): Promise<T> {
     this.#steering += 1;
+    this.#touched = performance.now();
     try {
       return await work();
     } finally {
       this.#steering -= 1;
+      this.#touched = performance.now();
       this.changes.tell();
     }
   }
 
-  /** Awaits a step of the engine's own life, moving time where it waits for it. */
-  async through<T>(step: Promise<T>): Promise<T> {
+  /** Awaits a step of the engine's own life, moving time where it waits for it: so many milliseconds at most. */
+  async through<T>(step: Promise<T>, longest: number, why: () => string): Promise<T> {
     const { clock } = this.#surroundings;
+    const latest = clock.now() + Math.max(longest, hour);
     let over = false;
     const end = () => {
       over = true;
+      this.changes.tell();
     };
     step.then(end, end);
     await this.steer(async () => {
       while (!over) {
         await this.settle();
         const { next } = clock;
-        if (!over && next !== undefined) clock.advanceTo(next);
+        if (over) break;
+        if (next === undefined) await this.changes.next;
+        else if (next > latest) throw this.#surroundings.claim(new WovyrError(why(), { code: "TIMED_OUT" }));
+        else clock.advanceTo(next);
       }
     });
     return step;
@@ -123,72 +179,154 @@ export class TimeSkip {
 
   /** Lets time jump until the wait is over; the function that it returns ends it. */
   wait(waiter: Waiter): () => void {
-    this.#waiters.add(waiter);
+    return this.#join(this.#waiters, waiter, () => this.#drive());
+  }
+
+  /** Lets time jump until the condition holds. */
+  until(condition: Condition): void {
+    this.#join(this.#waiters, condition, () => {
+      this.#conditions.add(condition);
+      this.#drive();
+    });
+  }
+
+  /** Notes that somebody waits, without moving time for it; the function that it returns ends it. */
+  attend(attendant: Attendant): () => void {
+    return this.#join(this.#attendants, attendant, () => {});
+  }
+
+  #join<W extends Attendant>(all: Set<W>, waiter: W, joined: () => void): () => void {
+    if (this.#ended) {
+      waiter.reject(this.#surroundings.claim(disposed()));
+      return () => {};
+    }
+    all.add(waiter);
+    this.#touched = performance.now();
+    this.#watchOver();
     this.changes.tell();
-    this.#drive();
+    joined();
     return () => {
-      this.#waiters.delete(waiter);
+      all.delete(waiter);
+      this.#watchOver();
       this.changes.tell();
     };
   }
 
-  /** Rejects everybody who waits. */
+  /** Rejects everybody who waits; false when nobody does. */
   fail(error: Error): boolean {
-    const waiters = [...this.#waiters];
-    this.#waiters.clear();
-    for (const waiter of waiters) waiter.reject(error);
-    this.changes.tell();
-    return waiters.length > 0;
+    this.#surroundings.claim(error);
+    return this.#rejectAll(() => error);
   }
 
-  /** Nobody is told anything any more. */
-  stop(): void {
+  /** It is over: whoever waits is told so, and so is whoever begins to. */
+  end(): void {
+    this.#ended = true;
+    this.#rejectAll(({ what }) => this.#surroundings.claim(disposedWhile(what)));
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  #rejectAll(errorOf: (waiter: Attendant) => Error): boolean {
+    const all = [...this.#waiters, ...this.#attendants];
     this.#waiters.clear();
+    this.#conditions.clear();
+    this.#attendants.clear();
+    for (const waiter of all) waiter.reject(errorOf(waiter));
+    this.#watchOver();
     this.changes.tell();
+    return all.length > 0;
   }
 
   #drive(): void {
     if (this.#driving) return;
     this.#driving = true;
-    waiting.add(this);
-    const work = async () => {
-      while (this.#waiters.size > 0) {
-        const changed = this.changes.next;
-        await this.settle();
-        this.#meet();
-        if (this.#waiters.size === 0) break;
-        if (this.#held) {
-          await changed;
-          continue;
-        }
-        const next = await this.next();
-        if (this.#waiters.size === 0 || this.#held || this.#surroundings.moving()) continue;
-        if (next === undefined) await this.#giveUp();
-        else this.#surroundings.clock.advanceTo(next);
-      }
-    };
-    void work().finally(() => {
-      this.#driving = false;
-      waiting.delete(this);
-    });
+    void this.#work();
+  }
+
+  /** Ends in the very moment in which nobody waits: whoever waits next begins anew. */
+  async #work(): Promise<void> {
+    try {
+      while (this.#waiters.size > 0) await this.#step();
+    } catch (error) {
+      if (!this.#ended) this.fail(error as Error);
+    }
+    this.#driving = false;
+    if (this.#waiters.size > 0) this.#drive();
+  }
+
+  async #step(): Promise<void> {
+    const changed = this.changes.next;
+    await this.settle();
+    const asked = this.#ask();
+    if (asked.length > 0) await this.#answered(asked);
+    if (this.#waiters.size === 0) return;
+    if (this.#held) {
+      await (asked.length === 0 ? changed : Promise.race([changed, pause()]));
+      return;
+    }
+    const next = await this.next();
+    if (this.#waiters.size === 0 || this.#held || this.#surroundings.moving()) return;
+    const inVain = this.#surroundings.inVain();
+    if (inVain !== undefined) this.fail(new WovyrError(this.#about(inVain), { code: "TIMED_OUT" }));
+    else if (next === undefined) await this.#giveUp();
+    else this.#surroundings.clock.advanceTo(next);
   }
 
   /** Whether time stands for a reason other than that everything has happened. */
   get #held(): boolean {
-    return !this.#automatic || this.#steering > 0 || this.#surroundings.attempts() > 0;
+    const { attempts, stands } = this.#surroundings;
+    return !this.#automatic || this.#steering > 0 || attempts() > 0 || stands() !== undefined;
   }
 
-  #meet(): void {
-    for (const waiter of [...this.#waiters]) {
+  /** Asks every condition; returns the answers that are on their way. */
+  #ask(): Promise<void>[] {
+    const asked: Promise<void>[] = [];
+    for (const condition of [...this.#conditions]) {
       try {
-        if (waiter.met?.() !== true) continue;
-        this.#waiters.delete(waiter);
-        waiter.resolve?.();
+        const answer = condition.met();
+        if (answer instanceof Promise)
+          asked.push(answer.then((met) => this.#decide(condition, met)).catch((error) => this.#refuse(condition, error)));
+        else this.#decide(condition, answer);
       } catch (error) {
-        this.#waiters.delete(waiter);
-        waiter.reject(error as Error);
+        this.#refuse(condition, error);
       }
     }
+    return asked;
+  }
+
+  /** Waits for answers; time moves on meanwhile where a condition waits for it. */
+  async #answered(asked: readonly Promise<void>[]): Promise<void> {
+    const already = new Set(this.#waiters);
+    let over = false;
+    const all = Promise.all(asked).then(() => {
+      over = true;
+      this.changes.tell();
+    });
+    while (!over && !this.#ended) {
+      const changed = this.changes.next;
+      await Promise.race([all, this.settle()]);
+      const waits = [...this.#waiters].some((waiter) => !already.has(waiter));
+      const next = over || !waits || this.#held ? undefined : await this.next();
+      if (over) return;
+      if (next === undefined || this.#surroundings.moving()) await Promise.race([all, changed]);
+      else this.#surroundings.clock.advanceTo(next);
+    }
+  }
+
+  #decide(condition: Condition, met: unknown): void {
+    if (met !== true || !this.#conditions.delete(condition)) return;
+    this.#waiters.delete(condition);
+    this.#watchOver();
+    condition.resolve();
+  }
+
+  #refuse(condition: Condition, error: unknown): void {
+    if (!this.#conditions.delete(condition)) return;
+    this.#waiters.delete(condition);
+    this.#watchOver();
+    condition.reject(error as Error);
   }
 
   /** When the next thing falls due; undefined when nothing ever will. */
@@ -199,32 +337,80 @@ export class TimeSkip {
     return soonest === Number.POSITIVE_INFINITY ? undefined : soonest;
   }
 
-  /** Nothing can happen any more: those who wait are told why. */
+  /** Nothing can happen any more: those who wait are told why, unless somebody has done something meanwhile. */
   async #giveUp(): Promise<void> {
-    for (const waiter of [...this.#waiters]) {
-      this.#waiters.delete(waiter);
-      waiter.reject(await waiter.explain().catch((error: Error) => error));
+    const changed = this.changes.next;
+    let moved = false;
+    void changed.then(() => {
+      moved = true;
+    });
+    const all = [...this.#waiters];
+    const reasons = await Promise.all(all.map((waiter) => waiter.explain().catch((error: Error) => error)));
+    if (this.#surroundings.moving() || (moved && all.some((waiter) => !this.#waiters.has(waiter)))) return;
+    for (const [index, waiter] of all.entries()) {
+      if (!this.#waiters.delete(waiter)) continue;
+      this.#conditions.delete(waiter as Condition);
+      waiter.reject(this.#surroundings.claim(reasons[index] as Error));
+    }
+    this.#watchOver();
+  }
+
+  // ── patience ───────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Looks from time to time whether what is waited for hangs, as long as somebody waits. */
+  #watchOver(): void {
+    const waits = this.#waiters.size + this.#attendants.size > 0;
+    if (waits === (this.#watch !== undefined)) return;
+    speaks(this, waits);
+    if (waits) {
+      this.#waiting = performance.now();
+      this.#watch = setInterval(() => this.#look(), Math.max(5, Math.min(1_000, this.#patience / 10))).unref();
+    } else {
+      clearInterval(this.#watch);
+      this.#watch = undefined;
     }
   }
 
+  #look(): void {
+    const moment = performance.now() - this.#patience;
+    if (this.#waiting > moment) return;
+    const hanging = this.#surroundings.hanging(moment);
+    const took = `for more than ${this.#patience} ms of real time (\`patience\`)`;
+    const reason =
+      hanging.length > 0
+        ? `${hanging.join(", ")} ${hanging.length === 1 ? "has" : "have"} been under way ${took}. ${advice}`
+        : this.#touched <= moment
+          ? this.#idleReason(took)
+          : undefined;
+    if (reason !== undefined) this.fail(new WovyrError(this.#about(reason), { code: "TIMED_OUT" }));
+  }
+
+  #idleReason(took: string): string | undefined {
+    const stands = this.#surroundings.stands();
+    if (stands !== undefined) return `${stands}, ${took}.`;
+    return this.#automatic || this.#steering > 0 ? undefined : `time is moved by hand here, and nobody has moved it on ${took}.`;
+  }
+
+  #about(reason: string): string {
+    const all = [...this.#waiters, ...this.#attendants].map(({ what }) => what);
+    const named = all.slice(0, 5).join(", ");
+    return `The test waits for ${named || "nothing"}${all.length > 5 ? ` and ${all.length - 5} more` : ""}: ${reason}`;
+  }
+
   /** Why it waits although nothing in the process can end it. */
-  lastWords(): string {
-    const awaited = [...this.#waiters].map((waiter) => waiter.what).join(", ");
-    const running = this.#surroundings.running();
+  get lastWords(): string {
+    const running = this.#surroundings.hanging(Number.POSITIVE_INFINITY);
+    const one = running.length === 1;
     const reason =
       running.length > 0
-        ? `${running.join(", ")} ${running.length === 1 ? "is" : "are"} running, and nothing in this process can end ${running.length === 1 ? "it" : "them"}`
-        : "time is moved by hand here, and nobody moves it on";
-    return `The test waits for ${awaited || "nothing"}: ${reason}.`;
+        ? `${running.join(", ")} ${one ? "is" : "are"} running, and nothing in this process can end ${one ? "it" : "them"}. ${advice}`
+        : `${this.#surroundings.stands() ?? "time is moved by hand here, and nobody moves it on"}.`;
+    return this.#about(reason);
   }
 }
 
+const advice =
+  'An activity that is to take time awaits it in its fake (`await env.sleep("2h")`); for what really hangs, a timeout comes only when the test moves time (`env.advance`); a store call that is held needs its `release()`.';
+
 const macrotask = () => new Promise<void>((resolve) => setImmediate(resolve));
-
-/** Those that wait, for the last words of the process. */
-const waiting = new Set<TimeSkip>();
-
-process.on("beforeExit", () => {
-  for (const skip of waiting) process.stderr.write(`${skip.lastWords()}\n`);
-  waiting.clear();
-});
+const pause = () => new Promise<void>((resolve) => void setTimeout(resolve, pollMilliseconds).unref());

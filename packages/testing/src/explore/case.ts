@@ -6,6 +6,7 @@
  * 2. A `+` after a choice: the next one follows before anything has moved.
  */
 import { WovyrError } from "@wovyr/sdk";
+import { shown } from "../checks.ts";
 
 /** What goes wrong, in the flush or the attempt with this number (from 1). */
 export type FaultKind = (typeof commitFaults)[number] | (typeof activityFaults)[number];
@@ -45,15 +46,17 @@ export function caseText({ seed, fault, evict, choices }: Case): string {
 
 /** Throws INVALID_OPTION for a text that is no case. */
 export function parseCase(text: string): Case {
+  if (typeof text !== "string") throw noCase(shown(text));
   const [seed = "", ...parts] = text.split(":");
-  if (!/^-?\d+$/.test(seed)) throw noCase(text);
+  if (!/^\d+$/.test(seed) || !Number.isSafeInteger(Number(seed))) throw noCase(text);
   let found = plainCase(Number(seed));
   for (const part of parts) {
     const order = /^order-((?:\d+\+?\.)*\d+\+?)$/.exec(part)?.[1];
     const fault = /^([a-z-]+)-(\d+)$/.exec(part);
     if (part === "evict") found = { ...found, evict: true };
     else if (order !== undefined) found = { ...found, choices: order.split(".").map(parseChoice) };
-    else if (fault !== null && isFault(fault[1])) found = { ...found, fault: { kind: fault[1], number: Number(fault[2]) } };
+    else if (fault !== null && isFault(fault[1]) && Number(fault[2]) > 0)
+      found = { ...found, fault: { kind: fault[1], number: Number(fault[2]) } };
     else throw noCase(text);
   }
   return found;

@@ -2,19 +2,21 @@
  * Runs a workflow in every way that it can go: with a fault at each commit and each attempt, and with what happens outside in random orders.
  *
  * 1. Every case must end, be replay-clean, leave nothing open, and keep what was durable (explore-run.ts).
- * 2. Without an `invariant` a fault must not change the outcome. With one, it says what is allowed: of faults, and of orders.
+ * 2. Without an `invariant` a fault must not change the outcome, but for the times and the generated ids in it. With one, it says what is allowed: of
+ *    faults, and of orders.
  * 3. The same options and seed play the same cases. A case that fails is made smaller as long as it fails, and its text plays it again.
  */
-import { isDeepStrictEqual } from "node:util";
-import type { AnyWorkflow, Workflow } from "@wovyr/sdk";
-import { WovyrError } from "@wovyr/sdk";
+import type { AnyWorkflow, Duration, Workflow } from "@wovyr/sdk";
 import type { StartEvent } from "@wovyr/sdk/client";
+import { refuse, shown } from "../checks.ts";
 import type { TestLimits } from "../environment/environment.ts";
 import { SeededRandom } from "../environment/seeded-random.ts";
 import type { Fake } from "../fakes/fake.ts";
 import { AnyFake } from "../fakes/fake.ts";
 import { historyText } from "../history/history-text.ts";
 import { activityFaults, type Case, caseText, commitFaults, type Fault, parseCase, plainCase } from "./case.ts";
+import { checkExploreOptions, type Settings, settingsOf } from "./explore-options.ts";
+import { outcomeDifference } from "./outcome.ts";
 import { type ExploredRun, type Played, play, type Scene } from "./play.ts";
 
 export type { ExploredRun } from "./play.ts";
@@ -34,10 +36,16 @@ export type ExploreOptions<O> = {
   readonly interleavings?: number;
   /** Default 1. */
   readonly seed?: number;
-  /** Throws when a run is not what it may be. */
-  readonly invariant?: (run: ExploredRun<O>) => void;
+  /** Throws, or answers with false, when a run is not what it may be. It may be asynchronous. */
+  readonly invariant?: (run: ExploredRun<O>) => unknown;
   /** Cases at most, 1 to 100,000, default 2,000: where there are more faults, a sample of them is taken. */
   readonly maxCases?: number;
+  /** Steps of one case at most, default 1,000: what has not ended then is taken as endless. */
+  readonly maxSteps?: number;
+  /** Real time that one attempt of an activity may take; default "1m". */
+  readonly patience?: Duration;
+  /** What happens to activities without a fake: `run` (default) or `refuse`. */
+  readonly unfaked?: "run" | "refuse";
   readonly limits?: TestLimits;
   readonly clock?: Date;
 };
@@ -61,7 +69,7 @@ export class ExplorationError extends Error {
   constructor(workflow: string, seed: string, problems: readonly string[], { steps, history }: Played) {
     const list = (lines: readonly string[]) => lines.map((line) => `\n  ${line.replaceAll("\n", "\n  ")}`).join("");
     super(
-      `workflow "${workflow}" does not stand this case: ${seed}${list(problems)}\n\nWhat happened:${list(steps)}\n\nHistory:\n${historyText(history)}\n\nPlay it again with: await explore.replay("${seed}", …)`,
+      `workflow "${workflow}" does not stand this case: ${seed}${list(problems)}\n\nWhat happened:${list(steps)}\n\nHistory:\n${historyText(history)}\n\nPlay it again with: await explore.replay("${seed}", ${workflow}, …)`,
     );
     this.seed = seed;
     this.problems = problems;
@@ -76,33 +84,27 @@ async function exploreAll<I, O>(workflow: Workflow<I, O>, input: NoInfer<I>, opt
 
 /** Plays one case again, by the text that was printed for it. */
 async function replayCase<I, O>(seed: string, workflow: Workflow<I, O>, input: NoInfer<I>, options: ExploreOptions<O> = {}): Promise<void> {
-  await new Explorer(workflow, input, options).again(parseCase(seed));
+  const played = parseCase(seed);
+  await new Explorer(workflow, input, options).again(played);
 }
 
 export const explore = Object.assign(exploreAll, { replay: replayCase });
 
 const shrinkTries = 200;
-const maxCases = 100_000;
 
 class Explorer<I, O> {
   readonly #workflow: Workflow<I, O>;
   readonly #options: ExploreOptions<O>;
   readonly #scene: Scene;
-  readonly #seed: number;
+  readonly #settings: Settings;
   #undisturbed: Played | undefined;
 
   constructor(workflow: Workflow<I, O>, input: I, options: ExploreOptions<O>) {
-    const { seed = 1, interleavings = 50, maxCases: most = 2_000 } = options;
-    for (const [name, value, least] of [
-      ["seed", seed, 0],
-      ["interleavings", interleavings, 0],
-      ["maxCases", most, 1],
-    ] as const)
-      if (!Number.isSafeInteger(value) || value < least || value > (name === "seed" ? Number.MAX_SAFE_INTEGER : maxCases))
-        throw new WovyrError(`${name} of explore must be a whole number of at least ${least}, not ${value}`, { code: "INVALID_OPTION" });
+    checkExploreOptions(workflow, options);
+    const settings = settingsOf(options);
+    this.#settings = settings;
     this.#workflow = workflow;
     this.#options = options;
-    this.#seed = seed;
     this.#scene = {
       workflow: workflow as Workflow<never, unknown>,
       input,
@@ -112,17 +114,20 @@ class Explorer<I, O> {
       cancel: options.cancel ?? false,
       limits: options.limits ?? {},
       clock: options.clock,
+      unfaked: options.unfaked ?? "run",
+      maxSteps: settings.maxSteps,
+      patience: settings.patience,
     };
   }
 
   async explore(): Promise<Exploration> {
-    const { crashes = "everywhere", interleavings = 50, maxCases: most = 2_000 } = this.#options;
+    const { crashes, interleavings, maxCases: most } = this.#settings;
     const plain = await this.#undisturbedRun();
     const { commits } = plain;
     const attempts = plain.run?.attempts.length ?? 0;
     const faults = crashes === "none" ? [] : everyFault(commits, attempts);
-    const chosen = sample(faults, Math.max(1, most - 1 - interleavings), this.#seed);
-    for (const fault of chosen) await this.#mustStand({ ...plainCase(this.#seed), fault });
+    const chosen = sample(faults, Math.max(1, most - 1 - interleavings), this.#settings.seed);
+    for (const fault of chosen) await this.#mustStand({ ...plainCase(this.#settings.seed), fault });
     const orders = Math.min(interleavings, most - 1 - chosen.length);
     for (let order = 0; order < orders; order++) await this.#mustStandOrder(order, faults);
     return { cases: 1 + chosen.length + orders, commits, attempts, sampled: chosen.length < faults.length };
@@ -130,14 +135,20 @@ class Explorer<I, O> {
 
   async again(played: Case): Promise<void> {
     await this.#undisturbedRun();
-    await this.#mustStand(played);
+    const outcome = await play(this.#scene, played, undefined);
+    const problems = await this.#problems(outcome, played);
+    if (problems.length > 0) throw new ExplorationError(this.#workflow.name, caseText(played), problems, outcome);
+    const { fault } = played;
+    if (fault === undefined || outcome.struck) return;
+    const [count, what] = isOfCommits(fault) ? [outcome.commits, "commit"] : [outcome.run?.attempts.length ?? 0, "attempt"];
+    refuse(`the fault of the case "${caseText(played)}" never struck: this run has only ${count} ${what}${count === 1 ? "" : "s"}`);
   }
 
   /** The run as it goes when nothing goes wrong, and everything happens in the plainest order. */
   async #undisturbedRun(): Promise<Played> {
-    const plain = plainCase(this.#seed);
+    const plain = plainCase(this.#settings.seed);
     const played = await play(this.#scene, plain, undefined);
-    const problems = this.#problems(played, plain);
+    const problems = await this.#problems(played, plain);
     if (problems.length > 0) throw new ExplorationError(this.#workflow.name, caseText(plain), problems, played);
     this.#undisturbed = played;
     return played;
@@ -145,34 +156,32 @@ class Explorer<I, O> {
 
   async #mustStand(played: Case): Promise<void> {
     const outcome = await play(this.#scene, played, undefined);
-    if (this.#problems(outcome, played).length > 0) await this.#fail(played);
+    if ((await this.#problems(outcome, played)).length > 0) await this.#fail(played);
   }
 
   async #mustStandOrder(order: number, faults: readonly Fault[]): Promise<void> {
-    const random = new SeededRandom(this.#seed * 65_537 + order);
+    const random = new SeededRandom(this.#settings.seed * 65_537 + order);
     const fault = faults.length > 0 && random.below(3) === 0 ? random.pick(faults) : undefined;
-    const drawn: Case = { ...plainCase(this.#seed), evict: random.below(3) === 0, ...(fault !== undefined && { fault }) };
+    const drawn: Case = { ...plainCase(this.#settings.seed), evict: random.below(3) === 0, ...(fault !== undefined && { fault }) };
     const outcome = await play(this.#scene, drawn, random);
     const played = { ...drawn, choices: outcome.choices };
-    if (this.#problems(outcome, played).length > 0) await this.#fail(played);
+    if ((await this.#problems(outcome, played)).length > 0) await this.#fail(played);
   }
 
-  #problems({ problems, run }: Played, played: Case): string[] {
+  async #problems({ problems, run }: Played, played: Case): Promise<string[]> {
     if (problems.length > 0 || run === undefined) return problems.length > 0 ? [...problems] : ["the run has no outcome"];
     const { invariant } = this.#options;
     if (invariant !== undefined) {
       try {
-        invariant(run as ExploredRun<O>);
-        return [];
+        return (await invariant(run as ExploredRun<O>)) === false ? ["the invariant does not hold: it answered with false"] : [];
       } catch (error) {
         return [`the invariant does not hold: ${error instanceof Error ? error.message : String(error)}`];
       }
     }
     const first = this.#undisturbed?.run;
-    if (first === undefined || played.choices.length > 0 || sameOutcome(first, run)) return [];
-    return [
-      `the fault changes the outcome from ${outcomeText(first)} to ${outcomeText(run)}; when the workflow allows that, say so with an \`invariant\``,
-    ];
+    const difference = first === undefined || played.choices.length > 0 ? undefined : outcomeDifference(first, run);
+    if (difference === undefined) return [];
+    return [`the fault changes the outcome ${difference}; when the workflow allows that, say so with an \`invariant\``];
   }
 
   /** Makes a failing case as small as it gets, and throws it. */
@@ -182,7 +191,7 @@ class Explorer<I, O> {
     const fails = async (candidate: Case) => {
       tries += 1;
       const outcome = await play(this.#scene, candidate, undefined);
-      return this.#problems(outcome, candidate).length > 0;
+      return (await this.#problems(outcome, candidate)).length > 0;
     };
     for (let smaller = true; smaller && tries < shrinkTries; ) {
       smaller = false;
@@ -196,12 +205,13 @@ class Explorer<I, O> {
     }
     const outcome = await play(this.#scene, smallest, undefined);
     const seed = caseText({ ...smallest, choices: outcome.choices.slice(0, smallest.choices.length) });
-    throw new ExplorationError(this.#workflow.name, seed, this.#problems(outcome, smallest), outcome);
+    throw new ExplorationError(this.#workflow.name, seed, await this.#problems(outcome, smallest), outcome);
   }
 }
 
 function fakesOf<O>({ fakes = [] }: ExploreOptions<O>): readonly Fake[] {
   const made = typeof fakes === "function" ? fakes() : fakes;
+  if (!Array.isArray(made)) refuse(`\`fakes\` of explore must make a list of fakes, not ${shown(made)}`);
   for (const fake of made) if (fake instanceof AnyFake) fake.reset();
   return made;
 }
@@ -235,10 +245,4 @@ function* smallerCases({ seed, fault, evict, choices }: Case): Generator<Case> {
   }
 }
 
-function sameOutcome(a: ExploredRun<unknown>, b: ExploredRun<unknown>): boolean {
-  if (a.status !== b.status) return false;
-  return a.status === "Completed" ? isDeepStrictEqual(a.output, b.output) : a.failure?.message === b.failure?.message;
-}
-
-const outcomeText = (run: ExploredRun<unknown>) =>
-  run.status === "Completed" ? `Completed with ${JSON.stringify(run.output)}` : `${run.status} (${run.failure.message})`;
+const isOfCommits = ({ kind }: Fault) => (commitFaults as readonly string[]).includes(kind);

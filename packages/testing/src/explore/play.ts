@@ -20,6 +20,7 @@ import { memoryStore } from "@wovyr/server/internal";
 import { checkEndOfCase } from "../assertions/end-of-case.ts";
 import type { ConductedAttempt } from "../environment/conductor.ts";
 import { TestEnvironment, type TestLimits } from "../environment/environment.ts";
+import { type Speaker, speaks } from "../environment/last-words.ts";
 import type { SeededRandom } from "../environment/seeded-random.ts";
 import type { Fake } from "../fakes/fake.ts";
 import { type Case, type Choice, caseText } from "./case.ts";
@@ -35,6 +36,11 @@ export type Scene = {
   readonly cancel: boolean;
   readonly limits: TestLimits;
   readonly clock: Date | undefined;
+  readonly unfaked: "run" | "refuse";
+  /** Steps of a case at most. */
+  readonly maxSteps: number;
+  /** Milliseconds of real time that one attempt may take. */
+  readonly patience: number;
 };
 
 /** How a run of an exploration went. */
@@ -60,14 +66,13 @@ export type Played = {
   readonly commits: number;
   readonly problems: readonly string[];
   readonly history: readonly HistoryEvent[];
+  /** Whether the case's fault has struck. */
+  readonly struck: boolean;
 };
 
 const id = "explored";
 const cancellation = "the run is cancelled";
 const plainest: Choice = { index: 0, together: false };
-/** Steps after which a case is played in the plainest order, and after which it is given up. */
-const freeSteps = 500;
-const allSteps = 10_000;
 
 export async function play(scene: Scene, played: Case, random: SeededRandom | undefined): Promise<Played> {
   const stage = new Stage(played.fault);
@@ -78,6 +83,8 @@ export async function play(scene: Scene, played: Case, random: SeededRandom | un
       seed: played.seed,
       store: stage.around(memoryStore()),
       limits: scene.limits,
+      unfaked: scene.unfaked,
+      patience: scene.patience,
       evictAlways: played.evict,
       autoSkip: false,
       ...(scene.clock !== undefined && { clock: scene.clock }),
@@ -87,15 +94,21 @@ export async function play(scene: Scene, played: Case, random: SeededRandom | un
   await env.restart();
   stage.engines = env;
   const player = new Player(env, stage, scene, played, random);
+  const late: string[] = [];
+  let outcome: Played;
   try {
-    return await player.play();
+    outcome = await player.play();
   } finally {
-    await env[Symbol.asyncDispose]().catch((error: Error) => player.problems.push(error.message));
+    player.over = true;
+    await env[Symbol.asyncDispose]().catch((error: Error) => late.push(error.message));
   }
+  return late.length === 0 ? outcome : { ...outcome, problems: [...outcome.problems, ...late] };
 }
 
-class Player {
+class Player implements Speaker {
   readonly problems: string[] = [];
+  /** Nothing that happens from now on counts. */
+  over = false;
   readonly #env: TestEnvironment;
   readonly #stage: Stage;
   readonly #scene: Scene;
@@ -103,6 +116,8 @@ class Player {
   readonly #random: SeededRandom | undefined;
   readonly #steps: string[] = [];
   readonly #choices: Choice[] = [];
+  /** Steps that were chosen, or that a fault made. */
+  #taken = 0;
   #sent = 0;
   #cancelled = false;
   #handle: Handle<unknown> | undefined;
@@ -113,14 +128,21 @@ class Player {
     this.#scene = scene;
     this.#case = played;
     this.#random = random;
+    stage.began = (attempt) => this.#steps.push(`${attempt} begins`);
   }
 
   async play(): Promise<Played> {
     const { workflow, input } = this.#scene;
     this.#call(async () => {
+      // A start that was lost is made again with the same run id and seed: what the workflow draws from them is the same then.
+      if (this.#stage.written.length === 0) this.#env.random.restart();
       this.#handle = await this.#env.start(workflow, input as never, { id, idempotencyKey: id });
     });
-    while (await this.#step());
+    try {
+      while (await this.#step());
+    } catch (error) {
+      this.problems.push(error instanceof Error ? error.message : String(error));
+    }
     const state = this.#handle === undefined ? undefined : await this.#env.state(id);
     const history = state === undefined ? [] : await this.#env.history(id);
     if (this.problems.length === 0) await this.#check();
@@ -131,6 +153,7 @@ class Player {
       commits: this.#stage.commits,
       problems: [...this.#stage.problems, ...this.problems],
       history,
+      struck: this.#stage.struck,
     };
   }
 
@@ -139,8 +162,11 @@ class Player {
     await this.#rest();
     if (this.problems.length > 0) return false;
     if (this.#handle !== undefined && (await this.#over())) return false;
-    if (this.#steps.length >= allSteps) {
-      this.problems.push(`the run has not ended after ${allSteps} steps`);
+    const { maxSteps } = this.#scene;
+    if (this.#taken >= maxSteps) {
+      this.problems.push(
+        `the run has not ended after ${maxSteps.toLocaleString("en")} steps: a workflow without an end is not explored as it is. Let an input, a fake or \`cancel\` end it here, or raise \`maxSteps\``,
+      );
       return false;
     }
     const offered = await this.#offered();
@@ -152,7 +178,7 @@ class Player {
       return false;
     }
     this.#choices.push(choice);
-    this.#steps.push(happening.label);
+    this.#note(happening.label);
     happening.happen();
     // The next one follows at once where the case says so.
     return choice.together ? this.#atOnce() : true;
@@ -165,9 +191,31 @@ class Player {
     const happening = offered[choice.index];
     if (happening === undefined) return true;
     this.#choices.push({ ...choice, together: false });
-    this.#steps.push(`${happening.label}, at once`);
+    this.#note(`${happening.label}, at once`);
     this.#stage.take(happening);
     return true;
+  }
+
+  #note(step: string): void {
+    this.#taken += 1;
+    this.#steps.push(step);
+  }
+
+  get lastWords(): string {
+    return `explore waits, in the case ${caseText({ ...this.#case, choices: this.#choices })} of workflow "${this.#scene.workflow.name}": ${this.#stage.running.join(", ")} is running, and nothing in this process can end it.`;
+  }
+
+  /** Waits until no attempt's body is running. */
+  async #bodiesEnded(): Promise<void> {
+    const { patience } = this.#scene;
+    speaks(this, true);
+    await this.#stage.bodiesEnded(patience);
+    speaks(this, false);
+    const { running } = this.#stage;
+    if (running.length > 0)
+      throw new Error(
+        `${running.join(", ")} has been running for more than ${patience} ms of real time (\`patience\`), and holds everything up: fake it with something that ends`,
+      );
   }
 
   /** Waits until nothing moves, with an engine that lives. */
@@ -176,13 +224,13 @@ class Player {
       await this.#env.settle();
       if (!this.#env.running) {
         const { frozen } = this.#stage;
-        this.#steps.push(frozen === undefined ? "the process dies; another starts" : "the process is stopped; another takes over");
+        this.#note(frozen === undefined ? "the process dies; another starts" : "the process is stopped; another takes over");
         await this.#env.restart();
         await frozen?.thaw();
         this.#stage.frozen = undefined;
         continue;
       }
-      await this.#stage.bodiesEnded();
+      await this.#bodiesEnded();
       await this.#env.settle();
       if (this.#env.running) return;
     }
@@ -213,7 +261,7 @@ class Player {
     const given = this.#case.choices[this.#choices.length];
     if (offered === 0) return plainest;
     if (given !== undefined) return { ...given, index: given.index % offered };
-    if (this.#random === undefined || this.#steps.length >= freeSteps) return plainest;
+    if (this.#random === undefined || this.#taken >= this.#scene.maxSteps / 2) return plainest;
     return { index: this.#random.below(offered), together: this.#random.below(4) === 0 };
   }
 
@@ -230,7 +278,7 @@ class Player {
   /** Calls until there is an answer. A run that has closed takes nothing more, and that is no fault. */
   #call(call: () => Promise<void>): void {
     this.#env.insist(call).catch((error: Error & { code?: string }) => {
-      if (error.code !== "INSTANCE_CLOSED") this.problems.push(`a call was refused: ${error.message}`);
+      if (error.code !== "INSTANCE_CLOSED" && !this.over) this.problems.push(`a call was refused: ${error.message}`);
     });
   }
 

@@ -11,9 +11,15 @@ import { Changes } from "../environment/changes.ts";
 import type { ConductedAttempt, Conductor } from "../environment/conductor.ts";
 import type { FrozenEngine } from "../environment/environment.ts";
 import { providerAround, type StoreCall } from "../faults/store-calls.ts";
+import { valueText } from "../history/history-text-value.ts";
 import type { Fault } from "./case.ts";
 
-export type Happening = { readonly label: string; readonly happen: () => void };
+export type Happening = {
+  readonly label: string;
+  readonly happen: () => void;
+  /** Whether it belongs to the world outside, and outlives the engine. */
+  readonly lasting: boolean;
+};
 
 /** What a fault does to the engine that runs. */
 export type Engines = { crash(): void; freeze(): FrozenEngine };
@@ -32,11 +38,16 @@ export class Stage implements Conductor {
   readonly problems: string[] = [];
   /** Set from when an engine has been frozen until it is thawed. */
   frozen: FrozenEngine | undefined;
+  /** Hears of every attempt that begins. */
+  began: (attempt: string) => void = () => {};
+  /** Whether the fault has struck. */
+  struck = false;
   readonly #fault: Fault | undefined;
   readonly #completed = new Set<string>();
   readonly #changes = new Changes();
   #held: Happening[] = [];
-  #bodies = 0;
+  /** Attempts whose bodies run. */
+  readonly #bodies = new Map<ConductedAttempt, string>();
   #life = 0;
   #releaseFrozen = () => {};
 
@@ -54,16 +65,28 @@ export class Stage implements Conductor {
     happening.happen();
   }
 
-  /** Resolves when no attempt's body is running. */
-  async bodiesEnded(): Promise<void> {
-    while (this.#bodies > 0) await this.#changes.next;
+  /** Attempts whose bodies run, for people. */
+  get running(): string[] {
+    return [...this.#bodies.values()];
+  }
+
+  /** Resolves when no attempt's body is running, or when so many milliseconds of real time have passed. */
+  async bodiesEnded(patience: number): Promise<void> {
+    if (this.#bodies.size === 0) return;
+    let over = false;
+    const timer = setTimeout(() => {
+      over = true;
+      this.#changes.tell();
+    }, patience).unref();
+    while (this.#bodies.size > 0 && !over) await this.#changes.next;
+    clearTimeout(timer);
   }
 
   /** What ran in the engine that is gone tells nobody anything. */
   lost(): void {
     this.#life += 1;
-    this.#bodies = 0;
-    this.#held = this.#held.filter(({ label }) => label.startsWith("event "));
+    this.#bodies.clear();
+    this.#held = this.#held.filter(({ lasting }) => lasting);
     this.#changes.tell();
   }
 
@@ -73,9 +96,10 @@ export class Stage implements Conductor {
     if (this.#completed.has(attempt.key))
       this.problems.push(`activity "${attempt.name}" (${attempt.key}) ran again although its completion was durable`);
     const number = this.attempts.length;
+    const label = labelOf(attempt);
+    this.began(label);
     if (this.#strikes("crash-before-activity", number)) return this.#crash();
-    const counted = attempt.own ? 0 : 1;
-    this.#bodies += counted;
+    if (!attempt.own) this.#bodies.set(attempt, label);
     const outcome = await run().then(
       (value) => () => value,
       (error: unknown) => () => {
@@ -83,14 +107,15 @@ export class Stage implements Conductor {
       },
     );
     if (life !== this.#life) return never;
-    this.#bodies -= counted;
+    this.#bodies.delete(attempt);
+    this.#changes.tell();
     if (this.#strikes("crash-after-activity", number)) return this.#crash();
-    await this.#hold(`activity ${attempt.name} ends`);
+    await this.#hold(`${label} ends`, false);
     return outcome();
   }
 
   async event(name: string, send: () => Promise<void>): Promise<void> {
-    await this.#hold(`event ${name} comes`);
+    await this.#hold(`event ${name} comes`, true);
     await send();
   }
 
@@ -120,7 +145,9 @@ export class Stage implements Conductor {
   }
 
   #strikes(kind: Fault["kind"], number: number): boolean {
-    return this.#fault?.kind === kind && this.#fault.number === number && this.engines !== undefined;
+    const strikes = this.#fault?.kind === kind && this.#fault.number === number && this.engines !== undefined;
+    this.struck ||= strikes;
+    return strikes;
   }
 
   #crash(): Promise<never> {
@@ -137,9 +164,9 @@ export class Stage implements Conductor {
     });
   }
 
-  #hold(label: string): Promise<void> {
+  #hold(label: string, lasting: boolean): Promise<void> {
     return new Promise((resolve) => {
-      this.#held.push({ label, happen: resolve });
+      this.#held.push({ label, happen: resolve, lasting });
       this.#changes.tell();
     });
   }
@@ -152,4 +179,13 @@ export class Stage implements Conductor {
         if (fact.type === "ActivityCompleted") this.#completed.add(`${run}/${fact.effect}`);
     }
   }
+}
+
+/** Characters of an input that a label shows. */
+const longestInput = 40;
+
+/** `activity charge [2] {"id":"7"}`, with its attempt from the second on. */
+function labelOf({ name, key, attempt, input }: ConductedAttempt): string {
+  const shownInput = input === undefined ? "" : ` ${valueText(input, { bound: longestInput })}`;
+  return `activity ${name} [${key.slice(key.indexOf("/") + 1)}]${shownInput}${attempt > 1 ? ` (attempt ${attempt})` : ""}`;
 }

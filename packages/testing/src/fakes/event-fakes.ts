@@ -2,6 +2,7 @@
  * Sends the events that are faked to the waits that open for them.
  *
  * 1. A wait is answered once, however often the engine that opened it crashes: what is to be sent belongs to the world outside.
+ * 2. It is answered when it is durable, also when the engine that opened it never learns of that.
  */
 import { ApiError } from "@wovyr/sdk";
 import type { HistoryFact } from "@wovyr/sdk/internal";
@@ -9,7 +10,12 @@ import type { Flush, FlushOutcome } from "@wovyr/server/internal";
 import { type AnyFake, nothing } from "./fake.ts";
 
 export type Outside = {
+  /** Resolves when there is an engine. */
+  readonly connected: () => Promise<void>;
+  /** Undefined as well when the engine has gone meanwhile. */
   readonly idOf: (run: string) => Promise<string | undefined>;
+  /** Hears of every end of what counted as moving. */
+  readonly moved: () => void;
   /** Resolves when so many milliseconds of virtual time have passed. */
   readonly sleep: (milliseconds: number) => Promise<void>;
   /** Sends now or, when a conductor is there, when it says so. */
@@ -51,8 +57,11 @@ export class EventFakes {
   }
 
   async #answer(fake: AnyFake, run: string, key: string): Promise<void> {
-    const id = await this.#counted(this.#outside.idOf(run));
-    if (id === undefined) return;
+    let id: string | undefined;
+    while (id === undefined) {
+      await this.#outside.connected();
+      id = await this.#counted(this.#outside.idOf(run));
+    }
     if (fake.after > 0) await this.#outside.sleep(fake.after);
     const call = { input: { instanceId: id }, attempt: fake.calls.length + 1, instanceId: id, idempotencyKey: key };
     const payload = await this.#counted(Promise.resolve(fake.answer(call, undefined)));
@@ -68,6 +77,7 @@ export class EventFakes {
       return await work;
     } finally {
       this.#moving -= 1;
+      this.#outside.moved();
     }
   }
 }

@@ -5,16 +5,10 @@
  * 2. The entries of a sequence belong to attempts in the order in which they begin; the same attempt, made again after a crash, gets the same entry.
  * 3. A call is noted before the fake answers.
  */
-import {
-  type Activity,
-  type ActivityContext,
-  type Duration,
-  type EventDef,
-  NonRetryableError,
-  type Workflow,
-  WovyrError,
-} from "@wovyr/sdk";
-import { milliseconds } from "@wovyr/sdk/internal";
+import type { Activity, ActivityContext, Duration, EventDef, Workflow } from "@wovyr/sdk";
+import { checkOptions, milliseconds } from "@wovyr/sdk/internal";
+import { refuse, shown } from "../checks.ts";
+import { WrongTestError } from "./wrong-test.ts";
 
 export type FakeCall<I> = {
   readonly input: I;
@@ -59,9 +53,15 @@ export function fake<P>(
 export function fake(name: string, answer: ((input: never, ctx: ActivityContext) => unknown) | readonly unknown[] | Error): Fake;
 export function fake(target: AnyTarget, answer: unknown, options: FakeEventOptions = {}): Fake {
   const [kind, name] = identify(target);
+  const what = `the fake of ${kind} "${name}"`;
   if (typeof answer !== "function" && !Array.isArray(answer) && !(answer instanceof Error))
-    throw new WovyrError(`the fake of ${kind} "${name}" needs a function, an array of answers or an Error`, { code: "INVALID_OPTION" });
-  const after = options.after === undefined ? 0 : milliseconds(options.after, `after of the fake of event "${name}"`);
+    refuse(`${what} needs a function, an array of answers or an Error, not ${shown(answer)}`);
+  checkOptions(options, ["after"], what);
+  if (kind === "event" && (answer instanceof Error || (Array.isArray(answer) && answer.some((each) => each instanceof Error))))
+    refuse(`${what} sends payloads, and an Error is none: end its list where no event is to come any more`);
+  if (options.after !== undefined && kind !== "event")
+    refuse(`${what} takes no \`after\`: a function that awaits \`env.sleep(…)\` answers later`);
+  const after = options.after === undefined ? 0 : milliseconds(options.after, `\`after\` of ${what}`);
   return new AnyFake(kind, name, kind === "workflow" ? (target as Workflow<never, unknown>) : undefined, answer as Answer, after);
 }
 
@@ -69,14 +69,15 @@ type AnyTarget = string | Activity<never, unknown> | Workflow<never, unknown> | 
 type Answer = ((input: unknown, ctx: unknown) => unknown) | readonly unknown[] | Error;
 
 function identify(target: unknown): [AnyFake["kind"], string] {
-  if (typeof target === "string") return ["activity", target];
+  if (typeof target === "string" && target !== "") return ["activity", target];
   if (typeof target === "function" && "activity" in target) return ["activity", String(target.activity)];
+  if (target instanceof AnyFake) refuse(`what is faked is itself ${shownFake(target)}`);
   if (typeof target === "object" && target !== null && "name" in target && typeof target.name === "string")
     return ["definition" in target ? "workflow" : "event", target.name];
-  throw new WovyrError("what is faked must be an activity, a workflow, an event, or the name of an activity or a step", {
-    code: "INVALID_OPTION",
-  });
+  return refuse(`what is faked must be an activity, a workflow, an event, or the name of an activity or a step, not ${shown(target)}`);
 }
+
+const shownFake = ({ kind, target }: AnyFake) => `the fake of ${kind} "${target}": give \`fakes\` a list of them`;
 
 /** Sent by an event's fake whose list is used up. */
 export const nothing = Symbol("nothing");
@@ -118,7 +119,7 @@ export class AnyFake implements Fake {
     const entry = this.#entry(call);
     if (entry >= answer.length) {
       if (this.kind === "event") return nothing;
-      throw new NonRetryableError(
+      throw new WrongTestError(
         `the fake of ${this.kind} "${this.target}" has ${answer.length} answers and was asked for one more: add it to its sequence`,
       );
     }

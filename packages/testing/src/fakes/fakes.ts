@@ -5,8 +5,9 @@
  * 2. At most one fake stands for each thing.
  */
 import type { ActivityContext, AnyWorkflow } from "@wovyr/sdk";
-import { ActivityError, WovyrError } from "@wovyr/sdk";
+import { ActivityError } from "@wovyr/sdk";
 import { type ActivityDefinition, ActivityEffect, noOptions } from "@wovyr/sdk/internal";
+import { refuse, shown } from "../checks.ts";
 import { AnyFake, type Fake } from "./fake.ts";
 
 export class Fakes {
@@ -21,12 +22,10 @@ export class Fakes {
   constructor(fakes: readonly Fake[], workflows: readonly AnyWorkflow[]) {
     const standIns = new Map<string, AnyWorkflow>();
     for (const fake of fakes) {
-      if (!(fake instanceof AnyFake)) throw new WovyrError("`fakes` takes what `fake(…)` returned", { code: "INVALID_OPTION" });
+      if (!(fake instanceof AnyFake)) refuse(`\`fakes\` takes what \`fake(…)\` returned, not ${shown(fake)}`);
       const known = fake.kind === "workflow" ? standIns : fake.kind === "event" ? this.events : this.#activities;
       if (known.has(fake.target))
-        throw new WovyrError(`two fakes stand for ${fake.kind} "${fake.target}": give it one, whose function tells the cases apart`, {
-          code: "INVALID_OPTION",
-        });
+        refuse(`two fakes stand for ${fake.kind} "${fake.target}": give it one, whose function tells the cases apart`);
       if (fake.kind === "event") this.events.set(fake.target, fake);
       else if (fake.workflow === undefined) this.#activities.set(fake.target, fake);
       else standIns.set(fake.target, this.#standIn(fake, fake.workflow));

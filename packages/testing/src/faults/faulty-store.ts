@@ -291,7 +291,6 @@ export class FaultPlan {
     this.#faults.push({ kind, method, at, where, left: times, meet, ...(delay !== undefined && { delay }) });
     return this;
   }
-
 }
 
 function checkPlace(at: unknown): void {

@@ -175,6 +175,8 @@ export type Claim = {
 };
 
 export type ListFilter = {
+  /** Only runs of this instance. */
+  readonly id?: string;
   readonly workflow?: string;
   readonly statuses?: readonly StoredStatus[];
   readonly attributes?: Readonly<Record<string, string | number | boolean>>;

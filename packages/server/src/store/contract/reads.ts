@@ -104,6 +104,31 @@ export function reads({ test, store }: Suite): void {
     }
   });
 
+  test("the runs of one id are listed newest first, closed ones and the open one, and no other's", async () => {
+    const at = await scenario(store());
+    const id = unique("id-");
+    const runs: string[] = [];
+    for (let round = 0; round < 4; round++) {
+      const turn = await start(at, { create: instance({ id }) });
+      runs.unshift(turn.run);
+      await start(at, { create: instance({ id: unique("other-") }) });
+      if (round < 3) await commit(at, next(at, turn, { status: "Completed" }));
+    }
+    const listed = async (page: { after?: string; limit: number }) =>
+      (await store().listInstances(at.tenant, { id }, page)).map(({ run }) => run);
+    const sorted = [...runs].sort().reverse();
+    assert.deepEqual(await listed({ limit: 10 }), sorted);
+    assert.deepEqual(await listed({ limit: 2 }), sorted.slice(0, 2));
+    assert.deepEqual(await listed({ limit: 10, after: sorted[1] as string }), sorted.slice(2));
+    assert.deepEqual(
+      await store()
+        .listInstances(at.tenant, { id, statuses: ["open"] }, { limit: 10 })
+        .then((rows) => rows.length),
+      1,
+    );
+    assert.deepEqual(await store().listInstances(unique("tenant-"), { id }, { limit: 10 }), []);
+  });
+
   test("instances are listed newest first and filtered by workflow, status, time and attributes together", async () => {
     const at = await scenario(store());
     const statuses: readonly StoredStatus[] = ["open", "parked", "Completed", "Failed"];
