@@ -1,9 +1,9 @@
 import type { ActivityEffect } from "./activity.ts";
-import type { ContinueAsNewEffect } from "./continue-as-new.ts";
 import type { EventEffect } from "./await-event.ts";
 import type { ChildEffect } from "./child.ts";
 import type { CombinatorEffect } from "./combinator.ts";
 import type { ConditionEffect } from "./condition.ts";
+import type { ContinueAsNewEffect } from "./continue-as-new.ts";
 import type { MapEffect } from "./map.ts";
 import type { PatchedEffect } from "./patched.ts";
 import type { SelectEffect } from "./select.ts";

@@ -8,7 +8,9 @@
 import type { CancelledError } from "../model/errors.ts";
 
 /** `ends`: the generator is not resumed with the value but made to return; its `finally` blocks run. */
-export type Outcome = { readonly ok: true; readonly value: unknown; readonly ends?: true } | { readonly ok: false; readonly error: unknown };
+export type Outcome =
+  | { readonly ok: true; readonly value: unknown; readonly ends?: true }
+  | { readonly ok: false; readonly error: unknown };
 export type Done = (outcome: Outcome) => void;
 
 export interface Operation {

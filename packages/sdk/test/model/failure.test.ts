@@ -318,7 +318,8 @@ describe("what was thrown", () => {
         (thrown) => {
           const failure = failureOf(thrown);
           const text = JSON.stringify(failure);
-          assert.doesNotMatch(text, /\p{Cc}/u);
+          // What databases refuse, and what separates texts in a flush; DEL and beyond are like any other.
+          assert.ok(![...text].some((character) => character < " "));
           assert.ok(text.isWellFormed());
           assert.deepEqual(JSON.parse(text), failure);
           assert.ok(errorOf(failure) instanceof Error);

@@ -172,7 +172,8 @@ export function viewOfEngine(state: InstanceState): View {
   for (const [effect, { name }] of state.waits) open[effect] = `event ${name}`;
   for (const [effect, { id, onParentClose }] of state.children) open[effect] = `child ${id}, ${onParentClose}`;
   const { outcome } = state;
-  const value = outcome?.status === "Completed" ? decodePayload(outcome.output) : outcome && "failure" in outcome && shown(faultOf(outcome.failure));
+  const value =
+    outcome?.status === "Completed" ? decodePayload(outcome.output) : outcome && "failure" in outcome && shown(faultOf(outcome.failure));
   return { open, kept: [...state.unread.values()].map(({ name }) => name), end: outcome && { status: outcome.status, value } };
 }
 

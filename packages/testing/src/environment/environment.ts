@@ -163,6 +163,7 @@ export class TestEnvironment implements AsyncDisposable {
         moving: () => this.#moving,
         attempts: () => this.#session?.holding ?? 0,
         stands: () => this.#stands,
+        down: () => this.#session === undefined && this.#restarting === 0,
         due: () => this.#due(),
         inVain: () => this.#inVain,
         hanging: (moment) => [...this.#attempts.since(moment), ...(this.#session?.hanging(moment) ?? [])],

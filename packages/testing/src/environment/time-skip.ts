@@ -39,6 +39,8 @@ export type Surroundings = {
   readonly attempts: () => number;
   /** Why time stands although nothing runs: the engine is down, its store was disconnected. */
   readonly stands: () => string | undefined;
+  /** Whether there is no engine, and none is coming. */
+  readonly down: () => boolean;
   /** When the next thing of the engine falls due; undefined when nothing ever will. */
   readonly due: () => Promise<number | undefined>;
   /** Why it is in vain to wait any longer. */
@@ -55,10 +57,12 @@ const stillness = 3;
 const spins = 50;
 /** Milliseconds between two answers of an asynchronous condition while something real is waited for. */
 const pollMilliseconds = 10;
+/** Real milliseconds that a test has to start another engine while it waits for something. */
+const downMilliseconds = 2_000;
 const hour = 3_600_000;
 
 // A test may replace the timers of the process.
-const { setTimeout, setInterval, clearInterval, setImmediate } = globalThis;
+const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate } = globalThis;
 
 export class TimeSkip implements Speaker {
   readonly changes = new Changes();
@@ -262,6 +266,7 @@ export class TimeSkip implements Speaker {
     const asked = this.#ask();
     if (asked.length > 0) await this.#answered(asked);
     if (this.#waiters.size === 0) return;
+    if (this.#surroundings.down() && this.#automatic) return this.#awaitEngine();
     if (this.#held) {
       await (asked.length === 0 ? changed : Promise.race([changed, pause()]));
       return;
@@ -272,6 +277,22 @@ export class TimeSkip implements Speaker {
     if (inVain !== undefined) this.fail(new WovyrError(this.#about(inVain), { code: "TIMED_OUT" }));
     else if (next === undefined) await this.#giveUp();
     else this.#surroundings.clock.advanceTo(next);
+  }
+
+  /** Gives the test a moment to start an engine. */
+  async #awaitEngine(): Promise<void> {
+    let late = false;
+    const timer = setTimeout(
+      () => {
+        late = true;
+        this.changes.tell();
+      },
+      Math.min(downMilliseconds, this.#patience),
+    );
+    while (!late && this.#waiters.size > 0 && this.#surroundings.down()) await this.changes.next;
+    clearTimeout(timer);
+    const { stands, down } = this.#surroundings;
+    if (late && down()) this.fail(new WovyrError(this.#about(`${stands()}.`), { code: "UNREACHABLE" }));
   }
 
   /** Whether time stands for a reason other than that everything has happened. */
