@@ -193,7 +193,8 @@ describe("a value that is stored and read", () => {
       fc.property(storable, (value) => {
         const text = encodePayload(value);
         assert.ok(text.isWellFormed());
-        assert.doesNotMatch(text, /\p{Cc}/u);
+        // What databases refuse, and what separates texts in a flush; DEL and beyond are like any other.
+        assert.ok(![...text].some((character) => character < " "));
       }),
     );
   });
