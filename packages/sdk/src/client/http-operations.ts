@@ -62,11 +62,11 @@ export function httpOperations(transport: Transport): Operations {
   async function deliver<R extends Route>(
     route: R,
     names: Names,
-    body: object,
+    body: object | undefined,
     { runId, idempotencyKey }: Delivery = {},
   ): Promise<Delivered> {
     const query = (runId === undefined ? {} : { runId }) as Query<R>;
-    return { replayed: isReplayed(await call(route, names, { query, body, idempotencyKey })) };
+    return { replayed: isReplayed(await call(route, names, { query, ...(body !== undefined && { body }), idempotencyKey })) };
   }
 
   return {
@@ -146,10 +146,7 @@ export function httpOperations(transport: Transport): Operations {
       return (await call(routes.updateInstance, { id, name }, { query, body, idempotencyKey, wait, signal })).body as UpdateResponse;
     },
 
-    async wake(id, { runId, idempotencyKey } = {}) {
-      const reply = await call(routes.wakeInstance, { id }, { query: runId === undefined ? {} : { runId }, idempotencyKey });
-      return { woken: (reply.body as { woken: number }).woken };
-    },
+    wake: (id, options) => deliver(routes.wakeInstance, { id }, undefined, options),
 
     cancel: (id, { mode, reason, ...options } = {}) =>
       deliver(routes.cancelInstance, { id }, { ...(mode !== undefined && { mode }), ...(reason !== undefined && { reason }) }, options),

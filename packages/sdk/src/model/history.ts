@@ -76,8 +76,6 @@ export type Incoming =
       readonly type: "TimerFired";
       readonly effect: EffectId;
       readonly due: number;
-      /** Set when somebody woke it before it was due. */
-      readonly early?: true;
     }
   | {
       readonly type: "EventReceived";
@@ -107,6 +105,8 @@ export type Incoming =
       readonly name: string;
       readonly input: Payload;
     }
+  /** Ends every sleep that is open. */
+  | { readonly type: "WakeRequested"; readonly message: string }
   | {
       readonly type: "CancelRequested";
       readonly message: string;

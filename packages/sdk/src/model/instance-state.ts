@@ -294,6 +294,12 @@ export class InstanceState {
       case "UpdateFailed":
         this.#updates?.delete(fact.message);
         return;
+      case "WakeRequested":
+        this.#resume();
+        for (const [effect, { purpose }] of this.timers) if (purpose === "sleep") this.#timers?.delete(effect);
+        this.#messages ??= new Map();
+        this.#messages.set(fact.message, messageDigest(fact));
+        return;
       case "CancelRequested":
       case "TerminateRequested":
         this.#messages ??= new Map();
@@ -393,7 +399,7 @@ const closedStatus = {
   InstanceContinuedAsNew: "ContinuedAsNew",
 } as const;
 
-type Message = Extract<Incoming, { type: "EventReceived" | "UpdateRequested" | "CancelRequested" | "TerminateRequested" }>;
+type Message = Extract<Incoming, { type: "EventReceived" | "UpdateRequested" | "WakeRequested" | "CancelRequested" | "TerminateRequested" }>;
 
 /** What a message says, without its identity: two messages of one id must agree in it. */
 export function messageDigest(fact: Message): string {
@@ -402,6 +408,8 @@ export function messageDigest(fact: Message): string {
       return digest(["event", fact.name, fact.payload]);
     case "UpdateRequested":
       return digest(["update", fact.name, fact.input]);
+    case "WakeRequested":
+      return digest(["wake"]);
     case "CancelRequested":
       return digest(["cancel", fact.mode, fact.reason]);
     case "TerminateRequested":

@@ -180,7 +180,6 @@ export type HistoryPage = {
 };
 
 export type Delivered = { readonly replayed: boolean };
-export type Woken = { readonly woken: number };
 
 /** An event that goes with a start: to the run that is started, or to the open one that has its id. */
 export type StartEvent = { readonly name: string; readonly payload?: unknown; readonly idempotencyKey?: string };
@@ -251,7 +250,7 @@ export interface Operations {
     options?: { readonly runId?: string; readonly idempotencyKey?: string; readonly wait?: number; readonly signal?: AbortSignal },
   ): Promise<UpdateResponse>;
   /** Ends the sleeps that a run is in. */
-  wake(id: string, options?: { readonly runId?: string; readonly idempotencyKey?: string }): Promise<Woken>;
+  wake(id: string, options?: { readonly runId?: string; readonly idempotencyKey?: string }): Promise<Delivered>;
   cancel(
     id: string,
     options?: {

@@ -39,7 +39,6 @@ import {
   StartBody,
   TerminateBody,
   UpdateAnswer,
-  WakeAnswer,
   WorkflowDetailsSchema,
   WorkflowList,
 } from "./schemas.ts";
@@ -302,7 +301,7 @@ export const routes = {
     summary: "End the sleeps that an instance is in",
     query: { runId },
     changes: true,
-    answers: { 202: { description: "Done.", schema: WakeAnswer } },
+    answers: { 202: { description: "Recorded.", schema: Accepted, headers: ["Idempotency-Replayed"] } },
     errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED"],
   },
   cancelInstance: {

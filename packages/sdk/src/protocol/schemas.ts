@@ -344,11 +344,6 @@ export const UpdateAnswer = Type.Object(
   { $id: "UpdateAnswer" },
 );
 
-export const WakeAnswer = Type.Object(
-  { id: nameSchema, woken: Type.Integer({ description: "Sleeps that were ended." }) },
-  { $id: "WakeAnswer" },
-);
-
 export const Accepted = Type.Object({ id: nameSchema }, { $id: "Accepted" });
 
 export const Liveness = Type.Object({ status: Type.Literal("live") }, { $id: "Liveness" });

@@ -420,6 +420,10 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
       case "UpdateRequested":
         this.handlers.update(fact);
         return;
+      case "WakeRequested":
+        for (const leaf of [...this.leaves.values()])
+          if (leaf.work.kind === "timer" && leaf.work.purpose === "sleep") leaf.settle(fulfilled(undefined));
+        return;
       case "CancelRequested":
         this.#cancel(fact.mode, new CancelledError(fact.reason ?? "cancelled on request"));
         return;

@@ -1,5 +1,5 @@
 /**
- * What is asked of a run by somebody who waits for the answer: queries, updates, and waking it before its time.
+ * What is asked of a run by somebody who waits for the answer: queries and updates.
  *
  * 1. A query sees only what is durable. It is never recorded, and a run that it changed is dropped from memory.
  * 2. An update is answered when its outcome is durable. The same key again is answered with the outcome that history holds.
@@ -130,25 +130,6 @@ export class Dialogue {
       .find((fact): fact is UpdateEnd => (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") && fact.message === message);
   }
 
-  // ── waking ─────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** Ends the sleeps that a run is in; returns how many. */
-  async wake(row: InstanceRow): Promise<number> {
-    const due = this.#engine.options.clock.now();
-    const sleeping = await this.inspect(row, ({ state }) =>
-      [...state.timers].filter(([, { purpose }]) => purpose === "sleep").map(([effect]) => effect),
-    );
-    const woken = sleeping.map(
-      (effect) =>
-        new Promise<boolean>((resolve, reject) =>
-          this.#engine.deliver(row, {
-            fact: { type: "TimerFired", effect, due, early: true },
-            receipt: { accepted: (replayed) => resolve(!replayed), refused: reject },
-          }),
-        ),
-    );
-    return (await Promise.all(woken)).filter(Boolean).length;
-  }
 }
 
 function ask(instance: Instance, name: string, input: Payload, limit: number): Payload {

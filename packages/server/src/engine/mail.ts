@@ -59,6 +59,7 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
       return when(state.children.has(fact.effect));
     case "EventReceived":
     case "UpdateRequested":
+    case "WakeRequested":
     case "CancelRequested":
     case "TerminateRequested":
       return judgeMessage(state, fact);
@@ -95,6 +96,7 @@ export function isMessage(fact: Incoming): boolean {
   return (
     fact.type === "EventReceived" ||
     fact.type === "UpdateRequested" ||
+    fact.type === "WakeRequested" ||
     fact.type === "CancelRequested" ||
     fact.type === "TerminateRequested"
   );
@@ -135,6 +137,7 @@ export function mailIdentity(fact: Incoming): string {
       return `child:${fact.effect}`;
     case "EventReceived":
     case "UpdateRequested":
+    case "WakeRequested":
     case "CancelRequested":
     case "TerminateRequested":
       return `message:${fact.message}`;

@@ -32,7 +32,6 @@ import {
   turnView,
   type UpdateResponse,
   viewOfFailure,
-  type Woken,
   type WorkflowDefinition,
   type WorkflowDetails,
   type WorkflowInfo,
@@ -531,12 +530,8 @@ export class LocalOperations implements Operations {
     return engine.dialogue.update({ tenant: this.#tenant, run, id }, { name: update, input, idempotencyKey, wait, signal });
   }
 
-  async wake(id: string, options: { readonly runId?: string } = {}): Promise<Woken> {
-    const engine = this.#acting();
-    const row = await this.#row(engine, id, options.runId);
-    if (row.closedAt !== undefined)
-      throw new ApiError(`The run has ended (${statusOf(row)}); it does not sleep.`, { code: "INSTANCE_CLOSED" });
-    return { woken: await engine.dialogue.wake(row) };
+  wake(id: string, options: { readonly runId?: string; readonly idempotencyKey?: string } = {}): Promise<Delivered> {
+    return this.#message(id, options, (message) => ({ type: "WakeRequested", message }));
   }
 
   cancel(

@@ -94,6 +94,9 @@ export class TurnPlan {
       case "TimerFired":
         this.#endTimer(fact.effect);
         return;
+      case "WakeRequested":
+        for (const [effect, { purpose }] of state.timers) if (purpose === "sleep") this.#endTimer(effect);
+        return;
       case "ChildStarted":
         this.#children ??= new Map();
         this.#children.set(fact.effect, fact);

@@ -81,8 +81,8 @@ export function instanceHandlers(polls: LongPolls): Pick<Handlers, Served> {
       return { status: value.status === "Open" ? 202 : 200, value: shownResult(value, view) };
     },
 
-    async wakeInstance({ operations, names, query }) {
-      return { status: 202, value: { id: names.id, ...(await operations.wake(names.id, query)) } };
+    async wakeInstance({ operations, names, query, idempotencyKey }) {
+      return accepted(names.id, await operations.wake(names.id, { ...query, ...(idempotencyKey !== undefined && { idempotencyKey }) }));
     },
 
     async cancelInstance({ operations, names, query, body, idempotencyKey }) {

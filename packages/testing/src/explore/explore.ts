@@ -181,7 +181,8 @@ class Explorer<I, O> {
     const first = this.#undisturbed?.run;
     const difference = first === undefined || played.choices.length > 0 ? undefined : outcomeDifference(first, run);
     if (difference === undefined) return [];
-    return [`the fault changes the outcome ${difference}; when the workflow allows that, say so with an \`invariant\``];
+    const cause = played.fault === undefined ? "the outcome is not the same every time: it changes" : "the fault changes the outcome";
+    return [`${cause} ${difference}; when the workflow allows that, say so with an \`invariant\``];
   }
 
   /** Makes a failing case as small as it gets, and throws it. */

@@ -10,6 +10,7 @@ import { type Flush, type FlushOutcome, type StoreProvider, StoreUnavailableErro
 import { Changes } from "../environment/changes.ts";
 import type { ConductedAttempt, Conductor } from "../environment/conductor.ts";
 import type { FrozenEngine } from "../environment/environment.ts";
+import type { SeededRandom } from "../environment/seeded-random.ts";
 import { providerAround, type StoreCall } from "../faults/store-calls.ts";
 import { valueText } from "../history/history-text-value.ts";
 import type { Fault } from "./case.ts";
@@ -22,7 +23,7 @@ export type Happening = {
 };
 
 /** What a fault does to the engine that runs. */
-export type Engines = { crash(): void; freeze(): FrozenEngine };
+export type Engines = { crash(): void; freeze(): FrozenEngine; readonly random: SeededRandom };
 
 export type Written = { readonly run: string; readonly tail: number; readonly events: string; readonly node: string };
 
@@ -147,6 +148,8 @@ export class Stage implements Conductor {
   #strikes(kind: Fault["kind"], number: number): boolean {
     const strikes = this.#fault?.kind === kind && this.#fault.number === number && this.engines !== undefined;
     this.struck ||= strikes;
+    // A start that came to nothing is made again with the same run id and seed.
+    if (strikes && this.written.length === 0) this.engines?.random.restart();
     return strikes;
   }
 

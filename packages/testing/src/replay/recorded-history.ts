@@ -115,6 +115,7 @@ const fieldsOf: Record<HistoryFact["type"], readonly Field[]> = {
   SideEffectRecorded: ["effect"],
   EffectCancelled: ["effect"],
   UpdateRequested: ["message", "name"],
+  WakeRequested: ["message"],
   UpdateCompleted: ["message"],
   UpdateFailed: ["message", "failure"],
   ConditionAwaited: ["effect"],
