@@ -45,6 +45,10 @@ export function checkDate(value: unknown, what: string): void {
   refuse(`${what} must be a valid Date (new Date("2026-01-01T00:00:00Z")), not ${shown(value)}`);
 }
 
+export function checkEvents(events: unknown, what: string): void {
+  if (!Array.isArray(events)) refuse(`${what} takes the events of a run (await env.history(id)), not ${shown(events)}`);
+}
+
 export function checkWorkflow(value: unknown, what: string): asserts value is AnyWorkflow {
   const isWorkflow =
     typeof value === "object" && value !== null && typeof (value as { definition?: { run?: unknown } }).definition?.run === "function";

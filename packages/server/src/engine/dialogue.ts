@@ -129,7 +129,6 @@ export class Dialogue {
       .flatMap((turn) => turn.events)
       .find((fact): fact is UpdateEnd => (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") && fact.message === message);
   }
-
 }
 
 function ask(instance: Instance, name: string, input: Payload, limit: number): Payload {

@@ -7,7 +7,7 @@
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import type { Operations, StartResponse } from "@wovyr/sdk/internal";
 import { Engine, type EngineOptions } from "./engine.ts";
-import { LocalOperations } from "./operations.ts";
+import { localOperations } from "./operations.ts";
 import { type Store, type StoreProvider, StoreUnavailableError } from "./ports/store.ts";
 
 export type EngineHostOptions = Omit<EngineOptions, "store"> & {
@@ -64,7 +64,7 @@ export class EngineHost {
   operations(tenant: string): Operations {
     const known = this.#operations.get(tenant);
     if (known !== undefined) return known;
-    const made = new LocalOperations(tenant, () => this.engine, this.#startsInFlight);
+    const made = localOperations(tenant, () => this.engine, this.#startsInFlight);
     this.#operations.set(tenant, made);
     return made;
   }

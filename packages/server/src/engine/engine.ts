@@ -28,7 +28,7 @@ import { Instance, type InstanceHost, type InstanceIdentity, turnMail } from "./
 import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits } from "./journal.ts";
 import { addedByLoading, isMessage, type Mail, mailIdentity } from "./mail.ts";
-import { LocalOperations } from "./operations.ts";
+import { localOperations } from "./operations.ts";
 import { Ownership } from "./ownership.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
@@ -153,7 +153,7 @@ export class Engine {
       executor: options.executor,
       builtIn: async ({ tenant }, input, { idempotencyKey }) => {
         const { to, event, payload } = input as SendInput;
-        await new LocalOperations(tenant, () => this, new Map()).sendEvent(to, event, payload, { idempotencyKey });
+        await localOperations(tenant, () => this, new Map()).sendEvent(to, event, payload, { idempotencyKey });
       },
       clock,
       random: options.random,

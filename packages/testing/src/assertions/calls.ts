@@ -1,6 +1,8 @@
 /** What a test says of the calls that a fake got. An attempt is a call: one that is retried is counted again. */
 import { AssertionError } from "node:assert";
 import { WovyrError } from "@wovyr/sdk";
+import { checkOptions } from "@wovyr/sdk/internal";
+import { refuse, shown } from "../checks.ts";
 import { valueText } from "../history/history-text-value.ts";
 import { matches } from "./match.ts";
 
@@ -16,6 +18,8 @@ const listed = 20;
 
 /** The fake was called with an input of the shape (any, when none is given): `times` times, or at least once. */
 export function assertCalled(fake: CalledFake, shape?: unknown, options: { readonly times?: number } = {}): void {
+  checkFake(fake, "assertCalled()");
+  checkOptions(options, ["times"], "assertCalled()");
   const { times } = options;
   if (times !== undefined && !(Number.isSafeInteger(times) && times >= 0))
     throw new WovyrError(`times must be a whole number of at least 0, not ${times}`, { code: "INVALID_OPTION" });
@@ -33,6 +37,7 @@ export function assertCalled(fake: CalledFake, shape?: unknown, options: { reado
 
 /** The fake was not called, or not with an input of the shape. */
 export function assertNotCalled(fake: CalledFake, shape?: unknown): void {
+  checkFake(fake, "assertNotCalled()");
   if (!fake.calls.some(({ input }) => shape === undefined || matches(input, shape))) return;
   throw new AssertionError({
     message: `${fake.target} was not to be called${withShape(shape)}; ${callList(fake)}`,
@@ -41,6 +46,11 @@ export function assertNotCalled(fake: CalledFake, shape?: unknown): void {
     operator: "assertNotCalled",
     stackStartFn: assertNotCalled,
   });
+}
+
+function checkFake(fake: unknown, what: string): void {
+  const isFake = typeof fake === "object" && fake !== null && Array.isArray((fake as Partial<CalledFake>).calls);
+  if (!isFake) refuse(`${what} takes what fake(…) returned, not ${shown(fake)}: only fakes note their calls`);
 }
 
 const inputs = ({ calls }: CalledFake) => calls.slice(0, listed).map(({ input }) => input);

@@ -8,8 +8,9 @@
  * 5. The process has seen neither an unhandled rejection nor a warning.
  */
 import type { AnyWorkflow } from "@wovyr/sdk";
-import { foldHistory, type HistoryFact, type InstanceState, type Turn } from "@wovyr/sdk/internal";
+import { checkOptions, foldHistory, type HistoryFact, type InstanceState, type Turn } from "@wovyr/sdk/internal";
 import { type InboxMessage, type InstanceRow, retryTimer, type TimerRow } from "@wovyr/server/internal";
+import { checkFlag, checkFunction, refuse, shown } from "../checks.ts";
 import type { TestEnvironment } from "../environment/environment.ts";
 import { continueHistory, replayHistory } from "../replay/replay-bench.ts";
 
@@ -27,6 +28,11 @@ type StoredRun = { readonly row: InstanceRow; readonly turns: readonly Turn[]; r
 
 /** Throws with everything that does not hold. */
 export async function checkEndOfCase(environment: TestEnvironment, options: EndOfCaseOptions = {}): Promise<void> {
+  if (!(environment instanceof Object) || typeof environment.settle !== "function")
+    refuse(`checkEndOfCase() takes a test environment, not ${shown(environment)}`);
+  checkOptions(options, ["everyAttemptExecuted", "skipReplay"], "checkEndOfCase()");
+  checkFlag(options.everyAttemptExecuted, "`everyAttemptExecuted` of checkEndOfCase()");
+  checkFunction(options.skipReplay, "`skipReplay` of checkEndOfCase()");
   if (!environment.running) await environment.restart();
   await environment.settle();
   const runs = await storedRuns(environment);

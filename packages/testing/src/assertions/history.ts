@@ -4,8 +4,8 @@
  * 1. What is thrown is an `AssertionError` whose `actual` and `expected` are lines: their difference is what is wrong.
  */
 import assert, { AssertionError } from "node:assert";
-import { WovyrError } from "@wovyr/sdk";
-import { foldHistory, type HistoryEvent, type InstanceState, turnsOf } from "@wovyr/sdk/internal";
+import { checkOptions, foldHistory, type HistoryEvent, type InstanceState, turnsOf } from "@wovyr/sdk/internal";
+import { checkEvents, refuse, shown } from "../checks.ts";
 import { askedEffects } from "../history/effect-line.ts";
 import { eventLines } from "../history/history-text.ts";
 import { valueText } from "../history/history-text-value.ts";
@@ -23,24 +23,29 @@ export function assertHistory(
   shapes: readonly EventShape[],
   options: { readonly exact?: boolean } = {},
 ): void {
-  if (!Array.isArray(shapes) || shapes.length === 0)
-    throw new WovyrError("assertHistory() needs a list of at least one shape of an event", { code: "INVALID_OPTION" });
+  checkEvents(events, "assertHistory()");
+  checkOptions(options, ["exact"], "assertHistory()");
+  if (!Array.isArray(shapes) || shapes.length === 0) refuse("assertHistory() needs a list of at least one shape of an event");
   if (options.exact === true) assertTogether(events, shapes);
   else assertInOrder(events, shapes);
 }
 
 /** The effects that a run asked for, in this order: `activity reserve`, `sleep 3d`, `event paid (timeout 2d)`, `child ship`, `side effect`, `timeout 5m`. */
 export function effectsOf(events: readonly HistoryEvent[]): string[] {
+  checkEvents(events, "effectsOf()");
   return askedEffects(events).map(({ line }) => line);
 }
 
 /** The run asked for these effects (the lines of `effectsOf`), and for no others. */
 export function assertEffects(events: readonly HistoryEvent[], lines: readonly string[]): void {
+  checkEvents(events, "assertEffects()");
+  if (!Array.isArray(lines)) refuse(`assertEffects() takes a list of lines (["activity charge", "sleep 3d"]), not ${shown(lines)}`);
   fail("the run did not ask for these effects in this order", effectsOf(events), lines, assertEffects);
 }
 
 /** The run is closed, and left no activity, timer, wait or child open. */
 export function assertNothingOpen(events: readonly HistoryEvent[]): void {
+  checkEvents(events, "assertNothingOpen()");
   const state = foldHistory(turnsOf(events));
   const open = openEffects(state);
   if (state.closed && open.length === 0) return;

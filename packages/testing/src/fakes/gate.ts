@@ -2,9 +2,11 @@
  * An activity body that blocks until the test opens it: the test chooses the order in which activities end.
  *
  * 1. Calls with equal keys wait in line; each `open` or `fail` lets the first of them go.
- * 2. A call that is no longer wanted stays in the gate: what its activity does then is dropped, as with any activity that ignores its signal.
+ * 2. Waiting for a call moves no time: where time has to pass before it comes, let the environment wait (`env.until(() => gate.waiting.includes(key))`).
+ * 3. A call that is no longer wanted stays in the gate: what its activity does then is dropped, as with any activity that ignores its signal.
  */
 import type { ActivityContext } from "@wovyr/sdk";
+import { checkFunction } from "../checks.ts";
 
 export type GateCall<I> = { readonly key: string; readonly input: I; readonly ctx: ActivityContext };
 
@@ -18,6 +20,7 @@ export class Gate<I, O> {
   calls = 0;
 
   constructor(keyOf: (input: I) => string = String) {
+    checkFunction(keyOf, "what a Gate is given");
     this.#keyOf = keyOf;
   }
 

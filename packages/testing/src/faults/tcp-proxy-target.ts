@@ -14,6 +14,8 @@ const defaultPorts: Readonly<Record<string, number>> = { "http:": 80, "https:": 
 
 /** The address of a target; throws INVALID_OPTION when it is none, or not on the loopback interface. */
 export function addressOf(target: ProxyTarget): Address {
+  if (typeof target !== "string" && (typeof target !== "object" || target === null))
+    refuse('tcpProxy() takes a URL such as "postgres://user@127.0.0.1:5432/database", or { host, port }');
   const { host, port } = typeof target === "string" || target instanceof URL ? addressOfUrl(parse(target)) : target;
   if (typeof host !== "string" || !isLoopback(host))
     refuse(

@@ -6,7 +6,8 @@
  * 2. One line is one event. The first line of a turn begins with its time; `>` is what came in, `<` what the workflow asked for.
  * 3. Nothing else of an event is left out: fields that this file does not know are shown by their names.
  */
-import { type HistoryEvent, type HistoryFact, isCommand } from "@wovyr/sdk/internal";
+import { checkOptions, type HistoryEvent, type HistoryFact, isCommand } from "@wovyr/sdk/internal";
+import { checkEvents, checkFlag, checkWhole } from "../checks.ts";
 import { Labels } from "./history-text-labels.ts";
 import { lengthText, offsetText, timeOf } from "./history-text-time.ts";
 import { defaultBound, type ValueTextOptions, valueText } from "./history-text-value.ts";
@@ -20,6 +21,10 @@ export type HistoryTextOptions = {
 
 /** The events of a run as text, one line each. */
 export function historyText(events: readonly HistoryEvent[], options: HistoryTextOptions = {}): string {
+  checkEvents(events, "historyText()");
+  checkOptions(options, ["times", "bound"], "historyText()");
+  checkFlag(options.times, "`times` of historyText()");
+  checkWhole(options.bound, 1, Number.MAX_SAFE_INTEGER, "`bound` of historyText()");
   return historyLines(events, options).join("\n");
 }
 

@@ -18,6 +18,8 @@ export type Step = {
   readonly turn: number;
   /** Follows from another effect's end: a cancellation, an event that is taken. */
   readonly derived: boolean;
+  /** What the code threw, of an end that failed. */
+  readonly failure?: string;
 };
 
 const timerNames = { sleep: "sleep", timeout: "timeout", cleanup: "clean-up timeout", start: "delayed start", retry: "retry" } as const;
@@ -35,7 +37,8 @@ export class EffectSequence {
     const effect = "effect" in fact ? fact.effect : undefined;
     if (effect !== undefined && !derived) this.#labels.set(effect, label);
     const key = "digest" in fact ? `${label} ${fact.digest}` : label;
-    this.steps.push({ label, key, effect, input: "input" in fact ? fact.input : undefined, turn, derived });
+    const failure = fact.type === "InstanceFailed" ? { failure: `${fact.failure.name}: ${fact.failure.message}` } : {};
+    this.steps.push({ label, key, effect, input: "input" in fact ? fact.input : undefined, turn, derived, ...failure });
   }
 
   /** A side effect whose value nobody knows, so that the runtime could not record it. */

@@ -7,7 +7,8 @@
 import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Handle } from "@wovyr/sdk/client";
-import { decodePayload, encodePayload, type HistoryEvent } from "@wovyr/sdk/internal";
+import { checkOptions, decodePayload, encodePayload, type HistoryEvent } from "@wovyr/sdk/internal";
+import { refuse, shown } from "../checks.ts";
 import { type HistoryInFile, historyIn } from "./recorded-history.ts";
 
 export type SaveHistoryOptions = {
@@ -21,6 +22,12 @@ export async function saveHistory(
   history: readonly HistoryEvent[] | Pick<Handle<unknown>, "describe" | "history">,
   options: SaveHistoryOptions = {},
 ): Promise<void> {
+  if (typeof path !== "string" || path === "") refuse(`saveHistory() takes the path of a file first, not ${shown(path)}`);
+  checkOptions(options, ["runId"], "saveHistory()");
+  const isHandle = typeof history === "object" && history !== null && "history" in history;
+  if (!isHandle && !Array.isArray(history))
+    refuse(`saveHistory() takes the events of a run (await env.history(id)) or its handle, not ${shown(history)}`);
+  if (!isHandle && history.length === 0) refuse("saveHistory() was given no event: there is nothing to save");
   const { events, runId } = "history" in history ? await eventsOf(history) : { events: history, runId: options.runId };
   const text = path.endsWith(".jsonl")
     ? events.map((event) => typed(event)).join("\n")

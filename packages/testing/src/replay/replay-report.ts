@@ -18,6 +18,8 @@ export type Divergence = {
   readonly asked?: boolean;
   /** The two sequences of effects, `- ` recorded and `+ ` asked for now. */
   readonly diff: string;
+  /** What else may be the reason. */
+  readonly note?: string;
 };
 
 /** Why a history could not be replayed, other than by a divergence. */
@@ -108,13 +110,14 @@ function groups<R extends RunReport>(runs: readonly R[], keyOf: (run: R) => stri
 }
 
 function divergenceText([run, ...alike]: [DivergedRun, ...DivergedRun[]]): string {
-  const { seq, expected, got, at, asked, diff } = run.divergence;
+  const { seq, expected, got, at, asked, diff, note } = run.divergence;
   return [
     `✗ ${nameOf(run)}`,
     `  event ${seq}: history recorded ${expected}`,
     `  the code now asks for ${got}`,
     ...(at === undefined ? [] : [`  ${asked === true ? "at" : "after the yield at"} ${at}`]),
     ...(diff === "" ? [] : ["  recorded (-), asked for now (+):", indented(diff)]),
+    ...(note === undefined ? [] : [`  ${note}`]),
     ...alikeLine(alike),
     `  What to do: ${advice(run)}`,
   ].join("\n");

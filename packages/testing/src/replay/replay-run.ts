@@ -35,17 +35,38 @@ export async function replayRun(
   const { seq, expected = "", got = "" } = failure;
   const at = failure.site ?? instance.execution?.waitingAt()[0] ?? lastYield.line;
   const index = turns.findIndex((turn) => turn.seq > instance.state.tail);
-  const diff = await diffFrom(definition, turns, index, options);
-  return { divergence: { seq, expected, got, ...(at !== undefined && { at, asked: failure.site !== undefined }), diff } };
+  const { diff, thrown } = await diffFrom(definition, turns, index, options);
+  const last = turns.reduce((sum, turn) => sum + turn.events.length, 0);
+  const note = seq > last ? cutOff : undefined;
+  return {
+    divergence: {
+      seq,
+      expected,
+      got: got.endsWith("(failed)") && thrown !== undefined ? `${got} with ${thrown}` : got,
+      ...(at !== undefined && { at, asked: failure.site !== undefined }),
+      diff,
+      ...(note !== undefined && { note }),
+    },
+  };
 }
 
-/** What the code asks for instead of what history holds from turn `index` on. */
-async function diffFrom(definition: WorkflowDefinition, turns: readonly Turn[], index: number, options: ReplayRunOptions): Promise<string> {
+const cutOff =
+  "This is beyond the last recorded event: either the code asks for more than it did, or this history ends in the middle of a turn, cut off when it was saved.";
+
+type Instead = { readonly diff: string; readonly thrown?: string };
+
+/** What the code asks for instead of what history holds from turn `index` on, and what it throws where it ends so. */
+async function diffFrom(
+  definition: WorkflowDefinition,
+  turns: readonly Turn[],
+  index: number,
+  options: ReplayRunOptions,
+): Promise<Instead> {
   const past = turns.slice(0, index);
   const future = turns.slice(index);
   const bench = new ReplayBench(definition, turns, { ...options, lines: true });
   const { instance, failure } = await bench.replay(past);
-  if (failure !== undefined || instance.execution === undefined) return "";
+  if (failure !== undefined || instance.execution === undefined) return { diff: "" };
   const free = await freeRun(instance.execution, future, past, bench.turns);
   const sequence = new EffectSequence();
   const add = (turn: Turn) => {
@@ -54,7 +75,9 @@ async function diffFrom(definition: WorkflowDefinition, turns: readonly Turn[], 
   past.forEach(add);
   const { length } = sequence.steps;
   for (const turn of future) if (sequence.steps.length < length + maxRecorded) add(turn);
-  return sequenceDiff(sequence.steps.slice(0, length), sequence.steps.slice(length), free, future[0]?.seq ?? 0);
+  const thrown = free.steps.findLast((step) => step.failure !== undefined)?.failure;
+  const diff = sequenceDiff(sequence.steps.slice(0, length), sequence.steps.slice(length), free, future[0]?.seq ?? 0);
+  return { diff, ...(thrown !== undefined && { thrown }) };
 }
 
 /** The line that made the effect which was begun last. */

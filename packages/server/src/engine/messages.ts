@@ -1,0 +1,110 @@
+/** What is said to runs: events, updates, queries, requests to wake and to end. Whoever says it is answered when it is durable. */
+import { type CancelMode, checkName, type Delivered, encodePayload, type Incoming, type UpdateResponse } from "@wovyr/sdk/internal";
+import type { Engine } from "./engine.ts";
+import type { Tenancy } from "./tenancy.ts";
+
+const defaultUpdateWait = 30_000;
+
+export class Messages {
+  readonly #tenancy: Tenancy;
+
+  constructor(tenancy: Tenancy) {
+    this.#tenancy = tenancy;
+  }
+
+  sendEvent(
+    id: string,
+    event: string,
+    payload: unknown,
+    options: { readonly runId?: string; readonly idempotencyKey?: string } = {},
+  ): Promise<Delivered> {
+    return this.#message(id, options, (message, engine) => eventFact(engine, message, event, payload));
+  }
+
+  async query(id: string, query: string, input: unknown, options: { readonly runId?: string } = {}): Promise<unknown> {
+    const engine = this.#tenancy.acting();
+    return engine.dialogue.query(await this.#tenancy.row(engine, id, options.runId), query, input);
+  }
+
+  async update(
+    id: string,
+    update: string,
+    input: unknown,
+    options: { readonly runId?: string; readonly idempotencyKey?: string; readonly wait?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<UpdateResponse> {
+    const engine = this.#tenancy.acting();
+    const { run } = await this.#tenancy.row(engine, id, options.runId);
+    const { idempotencyKey, wait = defaultUpdateWait, signal } = options;
+    return engine.dialogue.update({ tenant: this.#tenancy.tenant, run, id }, { name: update, input, idempotencyKey, wait, signal });
+  }
+
+  wake(id: string, options: { readonly runId?: string; readonly idempotencyKey?: string } = {}): Promise<Delivered> {
+    return this.#message(id, options, (message) => ({ type: "WakeRequested", message }));
+  }
+
+  cancel(
+    id: string,
+    options: {
+      readonly runId?: string;
+      readonly mode?: CancelMode;
+      readonly reason?: string;
+      readonly idempotencyKey?: string;
+    } = {},
+  ): Promise<Delivered> {
+    const { mode = "graceful", reason } = options;
+    return this.#message(id, options, (message) => ({
+      type: "CancelRequested",
+      message,
+      mode,
+      ...(reason !== undefined && { reason }),
+    }));
+  }
+
+  terminate(
+    id: string,
+    options: {
+      readonly runId?: string;
+      readonly reason?: string;
+      readonly idempotencyKey?: string;
+    } = {},
+  ): Promise<Delivered> {
+    const { reason } = options;
+    return this.#message(id, options, (message) => ({
+      type: "TerminateRequested",
+      message,
+      ...(reason !== undefined && { reason }),
+    }));
+  }
+
+  /** Resolves when the run's history holds the message. */
+  async #message(
+    id: string,
+    options: { readonly runId?: string; readonly idempotencyKey?: string },
+    make: (message: string, engine: Engine) => Incoming,
+  ): Promise<Delivered> {
+    const engine = this.#tenancy.acting();
+    const fact = make(options.idempotencyKey ?? `m-${engine.newRunId()}`, engine);
+    const open = options.runId === undefined ? engine.table.open(this.#tenancy.tenant, id) : undefined;
+    // One that is not durable yet may be refused: then another run has the id.
+    const run = (open?.create === undefined ? open?.identity.run : undefined) ?? (await this.#tenancy.row(engine, id, options.runId)).run;
+    return new Promise((resolve, reject) => {
+      engine.deliver(
+        { tenant: this.#tenancy.tenant, run },
+        {
+          fact,
+          receipt: {
+            accepted: (replayed) => resolve({ replayed }),
+            refused: reject,
+          },
+        },
+      );
+    });
+  }
+}
+
+/** The fact that an event is for its run. */
+export function eventFact(engine: Engine, message: string, name: string, payload: unknown): Incoming {
+  checkName(name, "the name of an event");
+  const { payload: limit } = engine.options.limits.execution;
+  return { type: "EventReceived", message, name, payload: encodePayload(payload, { limit, what: `payload of event "${name}"` }) };
+}

@@ -1,0 +1,138 @@
+/** What is read of instances: lists, descriptions, graphs, histories and streams. */
+import { ApiError } from "@wovyr/sdk";
+import {
+  type HistoryPage,
+  type HistoryRequest,
+  type InstanceDescription,
+  type InstanceSummary,
+  isClosed,
+  type ListRequest,
+  type Page,
+  type RunGraph,
+  type Status,
+  type StreamItem,
+  turnView,
+} from "@wovyr/sdk/internal";
+import { cursorAfter, runOfCursor } from "./cursor.ts";
+import type { ListFilter, StoredStatus } from "./ports/store.ts";
+import { followRun } from "./stream.ts";
+import type { Tenancy } from "./tenancy.ts";
+import { descriptionOf, runGraphOf, summaryOf } from "./views.ts";
+
+const maxPage = 500;
+const defaultPage = 50;
+const maxEvents = 1_000;
+const defaultEvents = 500;
+const maxPagesRead = 20;
+
+export class Reading {
+  readonly #tenancy: Tenancy;
+
+  constructor(tenancy: Tenancy) {
+    this.#tenancy = tenancy;
+  }
+
+  async list(request: ListRequest): Promise<Page<InstanceSummary>> {
+    const { store } = this.#tenancy.engine().options;
+    const limit = bounded(request.limit ?? defaultPage, maxPage, "limit");
+    const { statuses } = request;
+    const filter: ListFilter = {
+      ...(request.workflow !== undefined && { workflow: request.workflow }),
+      ...(statuses !== undefined &&
+        statuses.length > 0 && {
+          statuses: [...new Set(statuses.map(storedStatus))],
+        }),
+      ...(request.attributes !== undefined && {
+        attributes: request.attributes,
+      }),
+      ...(request.startedAfter !== undefined && {
+        startedAfter: request.startedAfter.getTime(),
+      }),
+      ...(request.startedBefore !== undefined && {
+        startedBefore: request.startedBefore.getTime(),
+      }),
+    };
+    const items: InstanceSummary[] = [];
+    let after = request.cursor === undefined ? undefined : runOfCursor(request.cursor);
+    for (let pages = 1; ; pages += 1) {
+      const rows = await store.listInstances(this.#tenancy.tenant, filter, {
+        ...(after !== undefined && { after }),
+        limit,
+      });
+      for (const row of rows) {
+        after = row.run;
+        const summary = summaryOf(row);
+        if (statuses === undefined || statuses.length === 0 || statuses.includes(summary.status)) items.push(summary);
+        if (items.length === limit) return { items, nextCursor: cursorAfter(row.run) };
+      }
+      if (rows.length < limit) return { items };
+      // Few rows have a state that only the row's history tells apart: the caller goes on from here.
+      if (pages === maxPagesRead) return { items, nextCursor: cursorAfter(after as string) };
+    }
+  }
+
+  async runs(id: string, request: { readonly cursor?: string; readonly limit?: number } = {}): Promise<Page<InstanceSummary>> {
+    const engine = this.#tenancy.engine();
+    const limit = bounded(request.limit ?? defaultPage, maxPage, "limit");
+    const after = request.cursor === undefined ? undefined : runOfCursor(request.cursor);
+    await this.#tenancy.row(engine, id, undefined);
+    const rows = await engine.options.store.listInstances(this.#tenancy.tenant, { id }, { ...(after !== undefined && { after }), limit });
+    const last = rows[rows.length - 1];
+    return { items: rows.map(summaryOf), ...(last !== undefined && rows.length === limit && { nextCursor: cursorAfter(last.run) }) };
+  }
+
+  async describe(id: string, options: { readonly runId?: string } = {}): Promise<InstanceDescription> {
+    const engine = this.#tenancy.engine();
+    const row = await this.#tenancy.row(engine, id, options.runId);
+    const turns = await this.#tenancy.turns(engine, row.run);
+    return descriptionOf(row, turns, await engine.revival.waitingAt(row));
+  }
+
+  async graph(id: string, options: { readonly runId?: string } = {}): Promise<RunGraph> {
+    const engine = this.#tenancy.engine();
+    const row = await this.#tenancy.row(engine, id, options.runId);
+    return runGraphOf(row, await this.#tenancy.turns(engine, row.run));
+  }
+
+  async history(id: string, request: HistoryRequest = {}): Promise<HistoryPage> {
+    const engine = this.#tenancy.engine();
+    const row = await this.#tenancy.row(engine, id, request.runId);
+    const limit = bounded(request.limit ?? defaultEvents, maxEvents, "limit");
+    const fromSeq = bounded(request.fromSeq ?? 1, Number.MAX_SAFE_INTEGER, "fromSeq");
+    const rows = await engine.options.store.readHistory({ tenant: this.#tenancy.tenant, run: row.run }, fromSeq, limit);
+    const items = (await engine.rows.decodeAll(rows)).flatMap((turn) => turnView(turn, fromSeq)).slice(0, limit);
+    const last = items[items.length - 1];
+    const more = last !== undefined && last.seq < row.tail;
+    return { runId: row.run, items, ...(more && { nextSeq: last.seq + 1 }) };
+  }
+
+  async *stream(
+    id: string,
+    options: {
+      readonly runId?: string;
+      readonly after?: { readonly runId: string; readonly seq: number };
+      readonly signal?: AbortSignal;
+    } = {},
+  ): AsyncGenerator<StreamItem> {
+    const engine = this.#tenancy.engine();
+    const row = await this.#tenancy.row(engine, id, options.runId);
+    if (options.after !== undefined && (options.after.runId !== row.run || options.after.seq > row.tail))
+      throw new ApiError(
+        `Event ${options.after.runId}:${options.after.seq} is not of run ${row.run}. Leave Last-Event-ID out to begin at the start.`,
+        {
+          code: "INVALID_CURSOR",
+        },
+      );
+    yield* followRun(engine, row, options.after?.seq ?? 0, options.signal);
+  }
+}
+
+function storedStatus(status: Status): StoredStatus {
+  if (isClosed(status)) return status;
+  return status === "Parked" ? "parked" : "open";
+}
+
+function bounded(value: number, max: number, what: string): number {
+  if (Number.isInteger(value) && value >= 1 && value <= max) return value;
+  throw new ApiError(`${what} must be a whole number from 1 to ${max}, not ${value}`, { code: "MALFORMED_REQUEST" });
+}

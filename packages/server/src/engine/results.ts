@@ -1,0 +1,156 @@
+/**
+ * How runs ended, and waiting for it.
+ *
+ * 1. A chain of runs that went on as new ones has one result: the last one's.
+ */
+import { WovyrError } from "@wovyr/sdk";
+import { type ClosedResult, type Closing, decodePayload, isClosed, type ResultResponse, viewOfFailure } from "@wovyr/sdk/internal";
+import type { Engine } from "./engine.ts";
+import type { Tenancy } from "./tenancy.ts";
+import { statusOf } from "./views.ts";
+
+export class Results {
+  readonly #tenancy: Tenancy;
+
+  constructor(tenancy: Tenancy) {
+    this.#tenancy = tenancy;
+  }
+
+  /** Resolves at once for a closed run, else when it closes or after `wait` milliseconds. */
+  async result(
+    id: string,
+    options: {
+      readonly runId?: string;
+      readonly wait?: number;
+      readonly signal?: AbortSignal;
+    } = {},
+  ): Promise<ResultResponse> {
+    const engine = this.#tenancy.engine();
+    const known = options.runId === undefined ? engine.table.open(this.#tenancy.tenant, id) : engine.table.get(options.runId);
+    const inMemory =
+      known !== undefined && known.identity.tenant === this.#tenancy.tenant && known.identity.id === id && known.create === undefined
+        ? known
+        : undefined;
+    const run = inMemory?.identity.run ?? (await this.#tenancy.row(engine, id, options.runId)).run;
+    const { clock } = engine.options;
+    const deadline = clock.now() + (options.wait ?? 0);
+    let result = await this.#resultOfRun(engine, id, run, options.wait ?? 0, options.signal, inMemory !== undefined);
+    // The chain of runs that went on as new ones has one result: the last one's.
+    while (result.continuedTo !== undefined)
+      result = await this.#resultOfRun(engine, id, result.continuedTo, Math.max(0, deadline - clock.now()), options.signal, false);
+    return result;
+  }
+
+  async #resultOfRun(
+    engine: Engine,
+    id: string,
+    run: string,
+    wait: number,
+    signal: AbortSignal | undefined,
+    inMemory: boolean,
+  ): Promise<LinkedResult> {
+    if (!inMemory || wait <= 0) {
+      const now = await this.#resultNow(engine, id, run);
+      if (isClosedResult(now) || wait <= 0) return now;
+    }
+    return this.#awaitResult(engine, id, run, wait, signal, !inMemory);
+  }
+
+  #awaitResult(
+    engine: Engine,
+    id: string,
+    run: string,
+    wait: number,
+    signal: AbortSignal | undefined,
+    lookAgain: boolean,
+  ): Promise<LinkedResult> {
+    const { clock } = engine.options;
+    if (engine.closing) return Promise.reject(engine.unavailable);
+    return new Promise((resolve, reject) => {
+      const forget = engine.waiters.add(run, {
+        tell: (closing) => end(() => resolve(closedResult(id, run, closing))),
+        giveUp: (reason) => end(() => reject(reason)),
+      });
+      const cancelTimer = clock.wakeAt(clock.now() + wait, () => end(() => this.#resultNow(engine, id, run).then(resolve, reject)));
+      const aborted = () => end(() => reject(signal?.reason));
+      const end = (then: () => void) => {
+        forget();
+        cancelTimer();
+        signal?.removeEventListener("abort", aborted);
+        then();
+      };
+      if (signal?.aborted === true) aborted();
+      else signal?.addEventListener("abort", aborted);
+      // It may have closed between the first look and the registration.
+      if (lookAgain)
+        this.#resultNow(engine, id, run).then(
+          (now) => {
+            if (isClosedResult(now)) end(() => resolve(now));
+          },
+          (error) => end(() => reject(error)),
+        );
+    });
+  }
+
+  async #resultNow(engine: Engine, id: string, run: string): Promise<LinkedResult> {
+    const row = await this.#tenancy.row(engine, id, run);
+    const status = statusOf(row);
+    if (!isClosed(status)) return { id, runId: run, status };
+    const last = await engine.options.store.readLastTurn({
+      tenant: this.#tenancy.tenant,
+      run,
+    });
+    const turn = last === undefined ? undefined : await engine.rows.decode(last);
+    const closing = turn?.events.findLast((fact): fact is Closing => closingTypes.has(fact.type));
+    if (closing === undefined) throw new WovyrError(`run ${run} is closed, but its history does not say how`, { code: "INTERNAL" });
+    return closedResult(id, run, closing);
+  }
+}
+
+const closingTypes: ReadonlySet<string> = new Set([
+  "InstanceCompleted",
+  "InstanceFailed",
+  "InstanceCancelled",
+  "InstanceTerminated",
+  "InstanceContinuedAsNew",
+] satisfies Closing["type"][]);
+
+/** The result of one run, with the run that goes on from it. */
+type LinkedResult = ResultResponse & { readonly continuedTo?: string };
+
+export function closedResult(id: string, run: string, closing: Closing): ClosedResult & LinkedResult {
+  switch (closing.type) {
+    case "InstanceContinuedAsNew":
+      return { id, runId: run, status: "ContinuedAsNew", continuedTo: closing.run };
+    case "InstanceCompleted":
+      return {
+        id,
+        runId: run,
+        status: "Completed",
+        output: decodePayload(closing.output),
+      };
+    case "InstanceFailed":
+      return {
+        id,
+        runId: run,
+        status: "Failed",
+        failure: viewOfFailure(closing.failure),
+      };
+    case "InstanceCancelled":
+      return {
+        id,
+        runId: run,
+        status: "Cancelled",
+        failure: viewOfFailure(closing.failure),
+      };
+    case "InstanceTerminated":
+      return {
+        id,
+        runId: run,
+        status: "Terminated",
+        failure: viewOfFailure(closing.failure),
+      };
+  }
+}
+
+export const isClosedResult = (result: ResultResponse): result is ClosedResult => isClosed(result.status);

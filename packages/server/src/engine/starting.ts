@@ -1,0 +1,293 @@
+/**
+ * Starting instances.
+ *
+ * 1. A start is answered when its first turn is durable.
+ * 2. The same key with the same request is one start, however often it is asked for and from how many callers at once.
+ */
+import { ApiError } from "@wovyr/sdk";
+import {
+  type BatchItem,
+  type ClosedResult,
+  checkAttributes,
+  checkName,
+  digest,
+  encodePayload,
+  parse,
+  type StartRequest,
+  type StartResponse,
+  type Status,
+  type WorkflowDefinition,
+} from "@wovyr/sdk/internal";
+import type { Engine } from "./engine.ts";
+import type { Mail } from "./mail.ts";
+import { eventFact, type Messages } from "./messages.ts";
+import type { InstanceRow } from "./ports/store.ts";
+import { closedResult, isClosedResult, type Results } from "./results.ts";
+import { type Start, StartRefused } from "./start.ts";
+import type { Tenancy } from "./tenancy.ts";
+import { statusOf } from "./views.ts";
+
+const maxBatch = 1_000;
+
+export class Starting {
+  readonly #tenancy: Tenancy;
+  readonly #results: Results;
+  readonly #messages: Messages;
+  readonly #startsInFlight: Map<string, Promise<StartResponse>>;
+
+  /** `startsInFlight` is shared by all tenants. */
+  constructor(tenancy: Tenancy, results: Results, messages: Messages, startsInFlight: Map<string, Promise<StartResponse>>) {
+    this.#tenancy = tenancy;
+    this.#results = results;
+    this.#messages = messages;
+    this.#startsInFlight = startsInFlight;
+  }
+
+  async start(request: StartRequest): Promise<StartResponse> {
+    const key = request.idempotencyKey;
+    if (key === undefined) return this.#startOnce(request);
+    const inFlight = JSON.stringify([this.#tenancy.tenant, request.workflow, key]);
+    const running = this.#startsInFlight.get(inFlight);
+    if (running !== undefined) {
+      await running.catch(() => {});
+      return this.start(request);
+    }
+    const started = this.#startOnce(request);
+    this.#startsInFlight.set(inFlight, started);
+    try {
+      return await started;
+    } finally {
+      this.#startsInFlight.delete(inFlight);
+    }
+  }
+
+  async startBatch(requests: readonly StartRequest[]): Promise<readonly BatchItem[]> {
+    if (requests.length > maxBatch)
+      throw new ApiError(`A batch holds at most ${maxBatch} starts; this one has ${requests.length}.`, { code: "MALFORMED_REQUEST" });
+    const item = (value: StartResponse): BatchItem => ({ ok: true, value });
+    return Promise.all(
+      requests.map((request) =>
+        this.start(request).then(item, (error) => ({
+          ok: false as const,
+          error,
+        })),
+      ),
+    );
+  }
+
+  async #startOnce(request: StartRequest): Promise<StartResponse> {
+    const engine = this.#tenancy.acting();
+    const refusal = engine.overloaded;
+    if (refusal !== undefined) throw refusal;
+    const definition = engine.options.registry.forStart(request.workflow, request.version);
+    const start = this.#startOf(engine, definition, request);
+    const { id, run } = start.identity;
+    if (request.id !== undefined && engine.table.open(this.#tenancy.tenant, id) !== undefined && start.create.startKey === undefined)
+      return this.#taken(engine, start, request);
+    const wait = request.wait ?? 0;
+    const result = wait > 0 ? this.#resultOf(engine, start, wait, request.signal) : undefined;
+    let status: Status = "Running";
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const accepted = () => {
+          status = engine.table.get(run)?.state.status ?? status;
+          resolve();
+        };
+        engine.startInstance(start, { accepted, refused: reject }, this.#eventMail(engine, request));
+      });
+    } catch (error) {
+      result?.giveUp();
+      if (error instanceof StartRefused) return this.#taken(engine, start, request);
+      throw error;
+    }
+    const first = await result?.promise;
+    const closed = first?.status === "ContinuedAsNew" ? await this.#closedIn(id, run, wait, request.signal) : first;
+    return {
+      id,
+      runId: run,
+      status: closed?.status ?? status,
+      created: true,
+      replayed: false,
+      ...(closed !== undefined && { result: closed }),
+    };
+  }
+
+  /** The event that goes with a start. */
+  #eventMail(engine: Engine, { event }: StartRequest): Mail[] {
+    if (event === undefined) return [];
+    const message = event.idempotencyKey ?? `m-${engine.newRunId()}`;
+    return [{ fact: eventFact(engine, message, event.name, event.payload) }];
+  }
+
+  /** The result of a chain of runs, if it comes in time. */
+  async #closedIn(id: string, runId: string, wait: number, signal: AbortSignal | undefined): Promise<ClosedResult | undefined> {
+    const result = await this.#results.result(id, { runId, wait, ...(signal !== undefined && { signal }) });
+    return isClosedResult(result) ? result : undefined;
+  }
+
+  #startOf(engine: Engine, definition: WorkflowDefinition, request: StartRequest): Start {
+    const { name: workflow, version } = definition;
+    const run = engine.newRunId();
+    const id = request.id === undefined ? run : checkName(request.id, "the id of an instance");
+    if (request.correlationId !== undefined) checkName(request.correlationId, "correlationId");
+    if (request.attributes !== undefined) checkAttributes(request.attributes);
+    const limit = engine.options.limits.execution.payload;
+    const what = `input of workflow "${workflow}"`;
+    const input = encodePayload(parse(definition.input, request.input, what), {
+      limit,
+      what,
+    });
+    const correlationId = request.correlationId ?? id;
+    const startAt = request.delay === undefined ? request.startAt : engine.options.clock.now() + request.delay;
+    return {
+      identity: {
+        tenant: this.#tenancy.tenant,
+        run,
+        id,
+        shard: engine.shardOf(this.#tenancy.tenant, id),
+        workflow,
+        version,
+        correlationId,
+      },
+      create: {
+        id,
+        workflow,
+        version,
+        correlationId,
+        ...(request.idempotencyKey !== undefined && {
+          startKey: {
+            key: request.idempotencyKey,
+            digest: requestDigest(request),
+          },
+        }),
+      },
+      fact: {
+        type: "InstanceStarted",
+        id,
+        workflow,
+        version,
+        input,
+        seed: engine.newSeed(),
+        correlationId,
+        ...(startAt !== undefined && { startAt }),
+        ...(request.memo !== undefined && {
+          memo: encodePayload(request.memo, { limit, what: "memo" }),
+        }),
+        ...(request.attributes !== undefined && {
+          attributes: encodePayload(request.attributes, {
+            limit,
+            what: "attributes",
+          }),
+        }),
+      },
+    };
+  }
+
+  /** Waits for a run from before it is created, so that its end cannot be missed. */
+  #resultOf(
+    engine: Engine,
+    start: Start,
+    wait: number,
+    signal: AbortSignal | undefined,
+  ): { promise: Promise<ClosedResult | undefined>; giveUp: () => void } {
+    const { clock } = engine.options;
+    const { id, run } = start.identity;
+    let giveUp = () => {};
+    const promise = new Promise<ClosedResult | undefined>((resolve) => {
+      const end = (result: ClosedResult | undefined) => {
+        forget();
+        cancelTimer();
+        signal?.removeEventListener("abort", giveUp);
+        resolve(result);
+      };
+      const forget = engine.waiters.add(run, { tell: (closing) => end(closedResult(id, run, closing)), giveUp: () => end(undefined) });
+      const cancelTimer = clock.wakeAt(clock.now() + wait, () => end(undefined));
+      giveUp = () => end(undefined);
+      if (signal?.aborted === true) giveUp();
+      else signal?.addEventListener("abort", giveUp);
+    });
+    return { promise, giveUp: () => giveUp() };
+  }
+
+  /** An identity of the start is in use: answer a repeated request again, return the instance that is there, or say which it is. */
+  async #taken(engine: Engine, start: Start, request: StartRequest): Promise<StartResponse> {
+    const { store } = engine.options;
+    const { id, workflow } = start.identity;
+    const { startKey } = start.create;
+    if (startKey !== undefined) {
+      const known = await store.findStartKey(this.#tenancy.tenant, workflow, startKey.key);
+      if (known !== undefined) return this.#again(engine, known, startKey, request);
+    }
+    const open = await store.findInstance(this.#tenancy.tenant, id);
+    if (open === undefined || open.closedAt !== undefined) {
+      await engine.ownership.verify();
+      const { unavailable } = engine;
+      if (unavailable !== undefined) throw unavailable;
+      // It closed meanwhile: the id is free.
+      return this.#startOnce(request);
+    }
+    if (request.event !== undefined && open.workflow === workflow) {
+      const { name, payload, idempotencyKey } = request.event;
+      await this.#messages.sendEvent(id, name, payload, { runId: open.run, ...(idempotencyKey !== undefined && { idempotencyKey }) });
+      return this.#existing(open, false, request);
+    }
+    if (request.onConflict === "return" && open.workflow === workflow) return this.#existing(open, false, request);
+    throw new ApiError(
+      `An open instance of workflow "${open.workflow}" has the id "${id}" (run ${open.run}). Use another id, wait until it ends, or pass onConflict: "return" to get it.`,
+      { code: "INSTANCE_EXISTS" },
+    );
+  }
+
+  async #again(
+    engine: Engine,
+    known: { run: string; digest: string },
+    startKey: { key: string; digest: string },
+    request: StartRequest,
+  ): Promise<StartResponse> {
+    if (known.digest !== startKey.digest)
+      throw new ApiError(
+        `The idempotency key "${startKey.key}" was used for another start of workflow "${request.workflow}". Use a new key for a new request.`,
+        {
+          code: "IDEMPOTENCY_CONFLICT",
+        },
+      );
+    const row = await engine.options.store.getInstance({
+      tenant: this.#tenancy.tenant,
+      run: known.run,
+    });
+    if (row === undefined)
+      throw new ApiError(`The run ${known.run} that this idempotency key started is gone.`, { code: "INSTANCE_NOT_FOUND" });
+    return this.#existing(row, true, request);
+  }
+
+  async #existing(row: InstanceRow, replayed: boolean, request: StartRequest): Promise<StartResponse> {
+    const result = request.wait === undefined ? undefined : await this.#results.result(row.id, { runId: row.run, wait: request.wait });
+    const status = result?.status ?? statusOf(row);
+    return {
+      id: row.id,
+      runId: row.run,
+      status,
+      created: replayed,
+      replayed,
+      ...(result !== undefined && isClosedResult(result) && { result }),
+    };
+  }
+}
+
+/** What makes two starts the same request. */
+function requestDigest({
+  workflow,
+  id,
+  version,
+  input,
+  startAt,
+  delay,
+  attributes,
+  memo,
+  correlationId,
+  onConflict,
+  event,
+}: StartRequest): string {
+  const said = [workflow, id, version, input, startAt, delay, attributes, memo, correlationId, onConflict];
+  return digest(event === undefined ? said : [...said, event]);
+}
