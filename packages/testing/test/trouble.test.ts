@@ -1,31 +1,8 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
 import { activity, awaitEvent, event, sleep, workflow } from "@wovyr/sdk";
 import { checkEndOfCase, createTestEnvironment, fake, Gate } from "@wovyr/testing";
-
-/** Runs a test file of its own: what fails in it is what is asked about. */
-function outcomeOf(body: string): { readonly code: number | null; readonly text: string } {
-  const folder = mkdtempSync(join(import.meta.dirname, ".trouble-"));
-  const file = join(folder, "case.test.ts");
-  writeFileSync(file, body);
-  try {
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      ["--conditions=source", "--import", "tsx", "--test", "--test-reporter=tap", file],
-      {
-        encoding: "utf8",
-        timeout: 60_000,
-        env: { ...process.env, NODE_TEST_CONTEXT: undefined },
-      },
-    );
-    return { code: status, text: stdout + stderr };
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
+import { outcomeOf } from "./support/outcome-of.ts";
 
 const head = `
 import assert from "node:assert/strict";

@@ -77,6 +77,7 @@ export class ModelledRun {
       if (fact.type === "ChildStarted")
         children.push(new ModelledRun(fact.run, fact.id, { run: this, effect: fact.effect, policy: fact.onParentClose }));
     }
+    this.model.rest();
     this.#state.apply(turn);
     this.#compare();
     return children;
@@ -159,6 +160,7 @@ export function viewOfModel({ open, kept, end }: Model): View {
     if (entry.kind === "activity") opened[effect] = activityText(entry.name, entry.attempt, entry.retryAt);
     else if (entry.kind === "timer") opened[effect] = `timer at ${entry.due}`;
     else if (entry.kind === "wait") opened[effect] = `event ${entry.event}`;
+    else if (entry.kind === "condition") opened[effect] = "condition";
     else opened[effect] = `child ${entry.id}, ${entry.policy}`;
   }
   return { open: opened, kept: kept.map(({ event }) => event), end: end && { status: end.status, value: shown(end.value) } };
@@ -171,6 +173,7 @@ export function viewOfEngine(state: InstanceState): View {
   for (const [effect, { due }] of state.timers) open[effect] = `timer at ${due}`;
   for (const [effect, { name }] of state.waits) open[effect] = `event ${name}`;
   for (const [effect, { id, onParentClose }] of state.children) open[effect] = `child ${id}, ${onParentClose}`;
+  for (const effect of state.conditions) open[effect] = "condition";
   const { outcome } = state;
   const value =
     outcome?.status === "Completed" ? decodePayload(outcome.output) : outcome && "failure" in outcome && shown(faultOf(outcome.failure));

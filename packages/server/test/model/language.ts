@@ -1,6 +1,20 @@
 /** The language, part by part: what each yields, and what comes of it. The same text as in `program.ts`, but for the model instead of the engine. */
 import { group, rules } from "./groups.ts";
-import { closing, type Effect, Fault, Fiber, type Flow, failed, type Model, nothing, type Operation, ok, Task } from "./model.ts";
+import {
+  closing,
+  type Effect,
+  Fault,
+  Fiber,
+  type Flow,
+  failed,
+  type Model,
+  nothing,
+  type Open,
+  type Operation,
+  type Outcome,
+  ok,
+  Task,
+} from "./model.ts";
 import { type EventName, logLine, type Program, shown } from "./program.ts";
 
 /** What each part of a program yields. */
@@ -113,6 +127,16 @@ export class Language {
       }
       case "timeout":
         return this.#timeout(this.#branch(part.part, `${name}.t`, part.bare, tasks), part.ms);
+      case "shield": {
+        const inner = this.#branch(part.part, `${name}.p`, part.bare, tasks);
+        return (fiber, makeId, done) => {
+          const id = makeId();
+          const operation = inner(fiber, () => `${id}.0`, done);
+          return { cancel() {}, abandon: () => operation.abandon() };
+        };
+      }
+      case "condition":
+        return this.#condition(part.lines, part.ms);
       case "join": {
         const task = tasks[part.task % tasks.length];
         return task && ((_fiber, _id, done) => task.join(done));
@@ -132,26 +156,38 @@ export class Language {
 
   #event(event: EventName, even: boolean, ms: number | undefined): Effect {
     return (_fiber, makeId, done) => {
-      const model = this.#model;
       const id = makeId();
-      const n = model.take(event, even);
-      if (n !== undefined) {
-        done(ok(n));
-        return nothing;
-      }
-      let timer = nothing;
-      const wait = model.wait(id, { kind: "wait", event, even }, (outcome) => {
-        timer.abandon();
-        done(outcome);
-      });
-      if (ms === undefined) return wait;
-      const late = failed(new Fault("TimeoutError", `event "${event}" did not arrive within ${ms} ms`));
-      timer = model.timer(`${id}!timeout`, ms, () => {
-        wait.abandon();
-        done(late);
-      });
-      return { cancel: wait.cancel, abandon: () => [wait, timer].forEach((each) => void each.abandon()) };
+      const n = this.#model.take(event, even);
+      if (n === undefined) return this.#waitFor(id, { kind: "wait", event, even }, `event "${event}" did not arrive`, ms, done);
+      done(ok(n));
+      return nothing;
     };
+  }
+
+  #condition(lines: number, ms: number | undefined): Effect {
+    return (_fiber, makeId, done) => {
+      const id = makeId();
+      const holds = () => this.#model.variables.log.length >= lines;
+      if (!holds()) return this.#waitFor(id, { kind: "condition", holds }, "the condition did not hold", ms, done);
+      done(ok(undefined));
+      return nothing;
+    };
+  }
+
+  /** Waits for so long; `missing` is what did not happen then. */
+  #waitFor(id: string, what: Open, missing: string, ms: number | undefined, done: (outcome: Outcome) => void): Operation {
+    const model = this.#model;
+    let timer = nothing;
+    const wait = model.wait(id, what, (outcome) => {
+      timer.abandon();
+      done(outcome);
+    });
+    if (ms === undefined) return wait;
+    timer = model.timer(`${id}!timeout`, ms, () => {
+      wait.abandon();
+      done(failed(new Fault("TimeoutError", `${missing} within ${ms} ms`)));
+    });
+    return { cancel: wait.cancel, abandon: () => [wait, timer].forEach((each) => void each.abandon()) };
   }
 
   #timeout(branch: Effect, ms: number): Effect {

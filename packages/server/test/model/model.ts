@@ -45,7 +45,8 @@ export type Open =
   | { readonly kind: "activity"; readonly name: string; readonly attempts: number; attempt: number; retryAt: number | undefined }
   | { readonly kind: "timer"; readonly due: number }
   | { readonly kind: "wait"; readonly event: EventName; readonly even: boolean }
-  | { readonly kind: "child"; readonly id: string; readonly policy: Policy };
+  | { readonly kind: "child"; readonly id: string; readonly policy: Policy }
+  | { readonly kind: "condition"; readonly holds: () => boolean };
 
 export type End = { readonly status: "Completed" | "Failed" | "Cancelled" | "Terminated"; readonly value: unknown };
 
@@ -81,6 +82,20 @@ export class Model {
 
   receive(fact: Fact): void {
     this.#apply(fact);
+    this.#stepAll();
+  }
+
+  /** All that came in with a turn has been handled: what waits for the run's own state may go on. */
+  rest(): void {
+    while (this.end === undefined) {
+      const held = [...this.open.values()].filter((entry) => entry.kind === "condition" && entry.holds());
+      if (held.length === 0) return;
+      for (const condition of held) condition.done(ok(undefined));
+      this.#stepAll();
+    }
+  }
+
+  #stepAll(): void {
     for (let fiber = this.ready.shift(); fiber !== undefined; fiber = this.ready.shift()) fiber.step();
   }
 

@@ -3,7 +3,7 @@
  *
  * 1. Every part logs how it ended, with its value or error, in `ctx.variables`: the log tells in which order the branches went on.
  * 2. A part is named by its place in the tree, and runs at most once in a run.
- * 3. A program ends whatever comes, as long as what it waits for is given to it; it may wait for its own tasks in a circle, and is cancelled then.
+ * 3. A program ends whatever comes, as long as what it waits for is given to it; it may wait for its own tasks in a circle, or for what never comes, and is ended from outside then.
  * 4. A part sees the tasks that the generators around it have spawned, but for those that it runs in itself.
  */
 import {
@@ -11,6 +11,7 @@ import {
   any,
   awaitEvent,
   child,
+  condition,
   type Effect,
   event,
   type Flow,
@@ -18,6 +19,7 @@ import {
   race,
   select,
   settled,
+  shield,
   sideEffect,
   sleep,
   spawn,
@@ -44,6 +46,8 @@ export type Program =
   /** `bare`: parts that are single effects are given as such, and not as generators. */
   | { readonly kind: "all" | "race" | "any" | "settled"; readonly bare: boolean; readonly parts: readonly Program[] }
   | { readonly kind: "map"; readonly bare: boolean; readonly concurrency: number; readonly parts: readonly Program[] }
+  | { readonly kind: "condition"; readonly lines: number; readonly ms: number | undefined }
+  | { readonly kind: "shield"; readonly bare: boolean; readonly part: Program }
   | { readonly kind: "timeout"; readonly bare: boolean; readonly ms: number; readonly part: Program }
   | { readonly kind: "spawn"; readonly bare: boolean; readonly part: Program }
   | { readonly kind: "finally" | "catch"; readonly part: Program; readonly after: Program }
@@ -78,6 +82,7 @@ const { node } = fc.letrec<Parts>((tie) => {
       weighted(2, fc.record({ kind: kind("throw", "note") })),
       weighted(3, fc.record({ kind: kind("join", "cancel"), task: fc.nat(3) })),
       weighted(1, fc.record({ kind: kind("select") })),
+      weighted(2, fc.record({ kind: kind("condition"), lines: fc.nat(8), ms: fc.option(ms, { nil: undefined }) })),
     ),
     branch: oneOf(
       weighted(3, fc.record({ kind: kind("sequence"), parts: parts(1) })),
@@ -85,6 +90,7 @@ const { node } = fc.letrec<Parts>((tie) => {
       weighted(3, fc.record({ kind: kind("race"), bare, parts: parts(1) })),
       weighted(1, fc.record({ kind: kind("map"), bare, concurrency: fc.integer({ min: 1, max: 2 }), parts: parts(0) })),
       weighted(2, fc.record({ kind: kind("timeout"), bare, ms, part })),
+      weighted(2, fc.record({ kind: kind("shield"), bare, part })),
       weighted(3, fc.record({ kind: kind("spawn"), bare, part })),
       weighted(3, fc.record({ kind: kind("finally", "catch"), part, after: part })),
       weighted(2, fc.record({ kind: kind("child"), policy: kind("terminate", "cancel", "abandon"), part })),
@@ -214,6 +220,10 @@ function effect(part: Program, name: string, world: World, tasks: Tasks): Effect
       return map(part.parts, (each, index) => branch(each, `${name}.${index}`, part.bare, world, tasks), { concurrency: part.concurrency });
     case "timeout":
       return timeout(branch(part.part, `${name}.t`, part.bare, world, tasks), part.ms);
+    case "shield":
+      return shield(branch(part.part, `${name}.p`, part.bare, world, tasks));
+    case "condition":
+      return condition(() => world.variables.log.length >= part.lines, { timeout: part.ms });
     case "join":
       return tasks.length > 0 ? tasks[part.task % tasks.length] : undefined;
     case "select":

@@ -41,10 +41,12 @@ export function draw({ pick, how }: Choice, runs: readonly ModelledRun[], sent: 
   return steps[pick % steps.length];
 }
 
-/** How runs that wait for each other, or for themselves, are ended. */
+/** How runs that wait for each other, for themselves, or for what never comes are ended; one whose wait is shielded by force. */
 export function breakUp(runs: readonly ModelledRun[]): Step | undefined {
-  const run = openOf(runs).find(({ model }) => !model.cancelling);
-  return run && { kind: "cancel", run, mode: "graceful" };
+  const open = openOf(runs);
+  const [run] = [...open.filter(({ model }) => !model.cancelling), ...open];
+  if (run === undefined) return undefined;
+  return run.model.cancelling ? { kind: "terminate", run } : { kind: "cancel", run, mode: "graceful" };
 }
 
 const openOf = (runs: readonly ModelledRun[]) => runs.filter((run) => run.open);
