@@ -3,7 +3,8 @@
  *
  * 1. Every part logs how it ended, with its value or error, in `ctx.variables`: the log tells in which order the branches went on.
  * 2. A part is named by its place in the tree, and runs at most once in a run.
- * 3. A program ends whatever comes, as long as what it waits for is given to it; it may wait for its own tasks in a circle, or for what never comes, and is ended from outside then.
+ * 3. A program ends whatever comes, as long as what it waits for is given to it; it may wait for its own tasks in a circle, or for what never comes,
+ *    and is ended from outside then.
  * 4. A part sees the tasks that the generators around it have spawned, but for those that it runs in itself.
  */
 import {
