@@ -160,13 +160,6 @@ test("what is wrong with the fakes fails the test, also where the workflow catch
     const env = await createTestEnvironment({ workflows: [careful], ...options });
     await assert.rejects(env.execute(careful), message);
     await env[Symbol.asyncDispose]();
-    const silent = await createTestEnvironment({ workflows: [careful], ...options });
-    await silent.start(careful);
-    while (silent.executions.total === 0) await new Promise((resolve) => setImmediate(resolve));
-    await assert.rejects(async () => {
-      for (let time = 0; time < 20; time++) await new Promise((resolve) => setImmediate(resolve));
-      await silent[Symbol.asyncDispose]();
-    }, message);
   };
   await trouble({ unfaked: "refuse" }, /activity "work" has no fake/);
   await trouble({ fakes: [fake(work, [])] }, /has 0 answers and was asked for one more/);
@@ -175,4 +168,16 @@ test("what is wrong with the fakes fails the test, also where the workflow catch
   assert.equal(await env.execute(careful), "real");
   assert.deepEqual(env.unusedFakes, [misspelt]);
   await assert.rejects(env[Symbol.asyncDispose](), /the fake of activity "wrok" was never called/);
+});
+
+test("a gate whose call never comes says so when the process ends", () => {
+  const { code, text } = outcomeOf(`${head.replace("fake }", "fake, Gate }")}
+test("waits", async () => {
+  const gate = new Gate();
+  await using env = await createTestEnvironment({ workflows: [one], fakes: [fake(work, gate.body)] });
+  await gate.arrived("x");
+});
+`);
+  assert.equal(code, 1);
+  assert.match(text, /waits for gate\.arrived\("x"\), and no call comes.*env\.until\(\(\) => gate\.waiting\.includes\("x"\)\)/);
 });

@@ -162,3 +162,24 @@ test("thousands of results with different times take no longer than their turns"
   assert.equal(results.length, 3_000);
   assert.ok(performance.now() - began < 10_000, `took ${performance.now() - began} ms`);
 });
+
+test("an activity that waits for another run does not hold time up, and one that waits for its own is told", async () => {
+  let waiting: () => Promise<unknown> = async () => {};
+  const asks = activity("asks", { timeout: { startToClose: "3 days" } }, async () => {
+    await waiting();
+    return "asked";
+  });
+  const asking = workflow("asking", async function* () {
+    return yield* asks();
+  });
+  await using env = await createTestEnvironment({ workflows: [asking, nap, patient] });
+  waiting = () => env.execute(nap);
+  assert.equal(await env.execute(asking), "asked");
+  assert.equal(env.now().toISOString(), "2026-01-02T00:00:00.000Z");
+  waiting = () => env.until(() => env.now().getTime() > Date.UTC(2026, 0, 3));
+  const other = await env.start(nap);
+  await Promise.all([other.result(), env.start(nap).then((run) => run.result())]);
+  waiting = () => env.handle(patient, "p").result();
+  await env.start(patient, undefined, { id: "p" });
+  await assert.rejects(env.execute(asking), /startToClose|will never end/);
+});

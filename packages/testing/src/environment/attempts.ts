@@ -18,6 +18,9 @@ export type RunningAttempt = {
   readonly since: number;
 };
 
+/** Before a guard takes its place. */
+const realTime = performance.now.bind(performance);
+
 const current = new AsyncLocalStorage<RunningAttempt>();
 
 /** The attempt whose body called, directly or through what it awaits. */
@@ -29,7 +32,7 @@ export class Attempts {
 
   /** Runs a body as an attempt. */
   async run(about: Omit<RunningAttempt, "owner" | "since">, body: () => unknown): Promise<unknown> {
-    const attempt: RunningAttempt = { ...about, owner: this, since: performance.now() };
+    const attempt: RunningAttempt = { ...about, owner: this, since: realTime() };
     this.#running.set(attempt.key, attempt);
     try {
       return await current.run(attempt, body);

@@ -244,11 +244,17 @@ export class TestEnvironment implements AsyncDisposable {
       } catch (error) {
         const pause = pauseAfter(error);
         if (pause === undefined || this.#time.ended) throw error;
-        if (asked !== undefined && this.#relay.current === asked)
-          await this.#attended("env.insist()", () => this.#time.alarm(this.clock.now() + pause));
+        if (asked !== undefined && this.#relay.current === asked) await this.#pause(pause);
         else await this.#attended("an engine that answers", () => this.#relay.connected());
       }
     }
+  }
+
+  /** Waits until a call may be made again. */
+  #pause(length: number): Promise<void> {
+    return this.#waitFor(this.#time.alarm(this.clock.now() + length), "a call to be made again (env.insist)", () =>
+      this.#standstill("a call is not answered"),
+    );
   }
 
   /** Fakes that nobody has called: what they stand for may be misspelt. */
@@ -294,15 +300,8 @@ export class TestEnvironment implements AsyncDisposable {
     const length = milliseconds(by, "the length of sleep()");
     this.#mustBeAlive();
     const passed = this.#time.alarm(this.clock.now() + length);
-    const attempt = callingAttempt();
-    if (attempt?.owner === this.#attempts) {
-      attempt.sleeping += 1;
-      this.#time.changes.tell();
-      await passed;
-      attempt.sleeping -= 1;
-      return;
-    }
-    await this.#waitFor(passed, `env.sleep(${JSON.stringify(by)})`, async () => new Error("time does not move any more"));
+    if (callingAttempt()?.owner === this.#attempts) await this.#asleep(passed);
+    else await this.#waitFor(passed, `env.sleep(${JSON.stringify(by)})`, async () => new Error("time does not move any more"));
   }
 
   /**
@@ -311,7 +310,7 @@ export class TestEnvironment implements AsyncDisposable {
    */
   async until(condition: () => boolean | Promise<boolean>): Promise<void> {
     checkFunction(condition ?? null, "the condition of `until`");
-    await new Promise<void>((resolve, reject) => {
+    const held = new Promise<void>((resolve, reject) => {
       this.#time.until({
         met: condition,
         resolve,
@@ -320,6 +319,21 @@ export class TestEnvironment implements AsyncDisposable {
         what: "a condition (env.until)",
       });
     });
+    await this.#asleep(held);
+  }
+
+  /** Awaits what may need virtual time: an attempt whose body does so does not hold time up. */
+  async #asleep<T>(wait: Promise<T>): Promise<T> {
+    const attempt = callingAttempt();
+    if (attempt?.owner !== this.#attempts) return wait;
+    attempt.sleeping += 1;
+    this.#time.changes.tell();
+    try {
+      return await wait;
+    } finally {
+      attempt.sleeping -= 1;
+      this.#time.changes.tell();
+    }
   }
 
   /** When the next thing falls due; undefined when nothing ever will. */
@@ -564,6 +578,8 @@ export class TestEnvironment implements AsyncDisposable {
   get #inVain(): string | undefined {
     const failing = this.#session?.failing;
     if (failing === undefined || failing.times < manyFailures || this.clock.now() - failing.since < longFailing) return undefined;
+    // Whoever waits from now on waits as long again.
+    this.#session?.forgive();
     const { method, times, since, error } = failing;
     return `the store is away since ${new Date(since).toISOString()}: its "${method}" has failed ${times.toLocaleString("en")} times in a row (${error.message})`;
   }
@@ -575,7 +591,7 @@ export class TestEnvironment implements AsyncDisposable {
   }
 
   #patiently<O>(handle: Handle<O>, result: Promise<O>): Promise<O> {
-    return this.#waitFor(result, `the result of ${handle.id}`, () => this.#neverEnds(handle));
+    return this.#asleep(this.#waitFor(result, `the result of ${handle.id}`, () => this.#neverEnds(handle)));
   }
 
   #waitFor<T>(promise: Promise<T>, what: string, explain: () => Promise<Error>): Promise<T> {

@@ -137,6 +137,11 @@ export class Session {
     return [...this.#failing.values()].sort((a, b) => a.since - b.since)[0];
   }
 
+  /** Counts what fails from now on. */
+  forgive(): void {
+    this.#failing.clear();
+  }
+
   /** Why it cannot say what becomes of a run: its store is away, or it has not recovered. */
   get unready(): string | undefined {
     const { engine } = this;

@@ -78,6 +78,10 @@ export class TimeSkip implements Speaker {
   #steering = 0;
   #automatic: boolean;
   #ended = false;
+  /** Whether a condition has come that was never asked. */
+  #unasked = false;
+  /** How many have begun to wait. */
+  #joined = 0;
   #watch: NodeJS.Timeout | undefined;
   /** When somebody last began to wait, or time was last moved. */
   #touched = 0;
@@ -96,7 +100,7 @@ export class TimeSkip implements Speaker {
 
   set automatic(automatic: boolean) {
     this.#automatic = automatic;
-    this.#touched = performance.now();
+    this.#touched = realTime();
     this.changes.tell();
   }
 
@@ -148,12 +152,12 @@ export class TimeSkip implements Speaker {
   /** Runs `work` while time does not jump by itself. */
   async steer<T>(work: () => Promise<T>): Promise<T> {
     this.#steering += 1;
-    this.#touched = performance.now();
+    this.#touched = realTime();
     try {
       return await work();
     } finally {
       this.#steering -= 1;
-      this.#touched = performance.now();
+      this.#touched = realTime();
       this.changes.tell();
     }
   }
@@ -190,6 +194,7 @@ export class TimeSkip implements Speaker {
   until(condition: Condition): void {
     this.#join(this.#waiters, condition, () => {
       this.#conditions.add(condition);
+      this.#unasked = true;
       this.#drive();
     });
   }
@@ -205,7 +210,8 @@ export class TimeSkip implements Speaker {
       return () => {};
     }
     all.add(waiter);
-    this.#touched = performance.now();
+    this.#joined += 1;
+    this.#touched = realTime();
     this.#watchOver();
     this.changes.tell();
     joined();
@@ -265,14 +271,15 @@ export class TimeSkip implements Speaker {
     await this.settle();
     const asked = this.#ask();
     if (asked.length > 0) await this.#answered(asked);
-    if (this.#waiters.size === 0) return;
+    if (this.#waiters.size === 0 || this.#unasked) return;
+    const joined = this.#joined;
     if (this.#surroundings.down() && this.#automatic) return this.#awaitEngine();
     if (this.#held) {
       await (asked.length === 0 ? changed : Promise.race([changed, pause()]));
       return;
     }
     const next = await this.next();
-    if (this.#waiters.size === 0 || this.#held || this.#surroundings.moving()) return;
+    if (this.#waiters.size === 0 || this.#joined !== joined || this.#held || this.#surroundings.moving()) return;
     const inVain = this.#surroundings.inVain();
     if (inVain !== undefined) this.fail(new WovyrError(this.#about(inVain), { code: "TIMED_OUT" }));
     else if (next === undefined) await this.#giveUp();
@@ -304,6 +311,7 @@ export class TimeSkip implements Speaker {
   /** Asks every condition; returns the answers that are on their way. */
   #ask(): Promise<void>[] {
     const asked: Promise<void>[] = [];
+    this.#unasked = false;
     for (const condition of [...this.#conditions]) {
       try {
         const answer = condition.met();
@@ -384,7 +392,7 @@ export class TimeSkip implements Speaker {
     if (waits === (this.#watch !== undefined)) return;
     speaks(this, waits);
     if (waits) {
-      this.#waiting = performance.now();
+      this.#waiting = realTime();
       this.#watch = setInterval(() => this.#look(), Math.max(5, Math.min(1_000, this.#patience / 10))).unref();
     } else {
       clearInterval(this.#watch);
@@ -393,13 +401,13 @@ export class TimeSkip implements Speaker {
   }
 
   #look(): void {
-    const moment = performance.now() - this.#patience;
+    const moment = realTime() - this.#patience;
     if (this.#waiting > moment) return;
     const hanging = this.#surroundings.hanging(moment);
     const took = `for more than ${this.#patience} ms of real time (\`patience\`)`;
     const reason =
       hanging.length > 0
-        ? `${hanging.join(", ")} ${hanging.length === 1 ? "has" : "have"} been under way ${took}. ${advice}`
+        ? `${hanging.join(", ")} ${hanging.length === 1 ? "has" : "have"} been under way ${took}. ${adviceOn(hanging)}`
         : this.#touched <= moment
           ? this.#idleReason(took)
           : undefined;
@@ -424,14 +432,17 @@ export class TimeSkip implements Speaker {
     const one = running.length === 1;
     const reason =
       running.length > 0
-        ? `${running.join(", ")} ${one ? "is" : "are"} running, and nothing in this process can end ${one ? "it" : "them"}. ${advice}`
+        ? `${running.join(", ")} ${one ? "is" : "are"} running, and nothing in this process can end ${one ? "it" : "them"}. ${adviceOn(running)}`
         : `${this.#surroundings.stands() ?? "time is moved by hand here, and nobody moves it on"}.`;
     return this.#about(reason);
   }
 }
 
-const advice =
-  'An activity that is to take time awaits it in its fake (`await env.sleep("2h")`); for what really hangs, a timeout comes only when the test moves time (`env.advance`); a store call that is held needs its `release()`.';
+const adviceOn = (hanging: readonly string[]): string =>
+  hanging.some((what) => what.startsWith("activity "))
+    ? 'A fake that is to take time awaits it (`await env.sleep("2h")`); one that really hangs is out of time only when the test moves it (`env.advance`).'
+    : "What `plan.hold` stopped goes on after its `release()`.";
 
+const realTime = performance.now.bind(performance);
 const macrotask = () => new Promise<void>((resolve) => setImmediate(resolve));
 const pause = () => new Promise<void>((resolve) => void setTimeout(resolve, pollMilliseconds).unref());

@@ -7,12 +7,13 @@
  */
 import type { ActivityContext } from "@wovyr/sdk";
 import { checkFunction } from "../checks.ts";
+import { type Speaker, speaks } from "../environment/last-words.ts";
 
 export type GateCall<I> = { readonly key: string; readonly input: I; readonly ctx: ActivityContext };
 
 type Blocked<I, O> = GateCall<I> & { readonly resolve: (output: O) => void; readonly reject: (error: unknown) => void };
 
-export class Gate<I, O> {
+export class Gate<I, O> implements Speaker {
   readonly #keyOf: (input: I) => string;
   readonly #blocked: Blocked<I, O>[] = [];
   readonly #arrivals: { readonly key: string | undefined; readonly tell: (call: GateCall<I>) => void }[] = [];
@@ -33,6 +34,7 @@ export class Gate<I, O> {
       for (const arrival of [...this.#arrivals]) {
         if (arrival.key !== undefined && arrival.key !== call.key) continue;
         this.#arrivals.splice(this.#arrivals.indexOf(arrival), 1);
+        speaks(this, this.#arrivals.length > 0);
         arrival.tell(call);
       }
     });
@@ -46,7 +48,15 @@ export class Gate<I, O> {
   arrived(key?: string): Promise<GateCall<I>> {
     const here = this.#blocked.find((call) => key === undefined || call.key === key);
     if (here !== undefined) return Promise.resolve(here);
+    speaks(this, true);
     return new Promise((tell) => this.#arrivals.push({ key, tell }));
+  }
+
+  /** What it waits for when the process ends. */
+  get lastWords(): string {
+    const [arrival] = this.#arrivals;
+    const key = JSON.stringify(arrival?.key) ?? "";
+    return `The test waits for gate.arrived(${key}), and no call comes. Where time has to pass before, await env.until(() => gate.waiting.${key === "" ? "length > 0" : `includes(${key})`}).`;
   }
 
   /** Lets the first call of the key end with a value. */

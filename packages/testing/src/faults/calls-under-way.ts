@@ -14,6 +14,9 @@ type CallUnderWay = {
   readonly owner: CallsUnderWay;
 };
 
+/** Before a guard takes its place. */
+const realTime = performance.now.bind(performance);
+
 const current = new AsyncLocalStorage<CallUnderWay>();
 
 export class CallsUnderWay {
@@ -36,7 +39,7 @@ export class CallsUnderWay {
   }
 
   async run<T>(what: string, work: () => Promise<T>): Promise<T> {
-    const call: CallUnderWay = { what, since: performance.now(), sleeping: 0, owner: this };
+    const call: CallUnderWay = { what, since: realTime(), sleeping: 0, owner: this };
     this.#calls.add(call);
     this.#changed();
     try {
