@@ -399,7 +399,10 @@ const closedStatus = {
   InstanceContinuedAsNew: "ContinuedAsNew",
 } as const;
 
-type Message = Extract<Incoming, { type: "EventReceived" | "UpdateRequested" | "WakeRequested" | "CancelRequested" | "TerminateRequested" }>;
+type Message = Extract<
+  Incoming,
+  { type: "EventReceived" | "UpdateRequested" | "WakeRequested" | "CancelRequested" | "TerminateRequested" }
+>;
 
 /** What a message says, without its identity: two messages of one id must agree in it. */
 export function messageDigest(fact: Message): string {
