@@ -8,17 +8,13 @@ export { checkEndOfCase, type EndOfCaseOptions } from "./assertions/end-of-case.
 export { assertEffects, assertHistory, assertNothingOpen, type EventShape, effectsOf } from "./assertions/history.ts";
 export { matches } from "./assertions/match.ts";
 // The environment
-export {
-  createTestEnvironment,
-  type FrozenEngine,
-  TestEnvironment,
-  type TestEnvironmentOptions,
-  type TestLimits,
-} from "./environment/environment.ts";
+export { createTestEnvironment, TestEnvironment } from "./environment/environment.ts";
+export type { TestEnvironmentOptions, TestLimits } from "./environment/environment-options.ts";
 export { ExecutionRecord } from "./environment/execution-record.ts";
 export type { LogLine } from "./environment/log-lines.ts";
 export { SeededRandom } from "./environment/seeded-random.ts";
 export { VirtualClock } from "./environment/virtual-clock.ts";
+export type { FrozenEngine } from "./environment/zombies.ts";
 export {
   type Exploration,
   ExplorationError,

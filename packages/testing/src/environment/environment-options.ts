@@ -1,7 +1,48 @@
 /** What may be said to `createTestEnvironment`: checked before anything is opened. */
-import { checkOptions, milliseconds } from "@wovyr/sdk/internal";
+import type { AnyWorkflow, Duration } from "@wovyr/sdk";
+import { checkOptions, defaultLimits, milliseconds, type PayloadCodec } from "@wovyr/sdk/internal";
+import { type DeterminismGuard, defaultJournalLimits, type EngineLimits, type StoreProvider } from "@wovyr/server/internal";
 import { checkDate, checkFlag, checkOneOf, checkSeed, checkWhole, checkWorkflows, refuse, shown } from "../checks.ts";
-import type { TestEnvironmentOptions, TestLimits } from "./environment.ts";
+import type { Fake } from "../fakes/fake.ts";
+
+export type TestLimits = Partial<EngineLimits["execution"]> & {
+  /** Activities that run at once. */
+  readonly activities?: number;
+  /** Idle instances that are kept in memory; 0 evicts after every turn. */
+  readonly cachedInstances?: number;
+  readonly cachedBytes?: number;
+};
+
+export type TestEnvironmentOptions = {
+  readonly workflows: readonly AnyWorkflow[];
+  /** Stand-ins for activities, children and events. */
+  readonly fakes?: readonly Fake[];
+  /** What happens to activities without a fake: `run` (default) or `refuse`, which fails them. */
+  readonly unfaked?: "run" | "refuse";
+  /** Where the clock begins; default 2026-01-01T00:00:00Z. */
+  readonly clock?: Date;
+  /** Default 1. */
+  readonly seed?: number;
+  /** Default: a memory store of its own. */
+  readonly store?: StoreProvider;
+  readonly codec?: PayloadCodec;
+  readonly limits?: TestLimits;
+  /** Every turn replays the run from its history. */
+  readonly evictAlways?: boolean;
+  /** Default true: time jumps by itself when nothing else can happen and somebody waits. */
+  readonly autoSkip?: boolean;
+  /**
+   * What happens when workflow code asks for the time of day, chance, a timer or the network: `error` (default) throws at the call, `warn` leaves a line in
+   * `logs`. With `error`, an effect whose call stands alone as a statement, its `yield*` forgotten, rejects everybody who waits, too.
+   */
+  readonly determinismGuard?: DeterminismGuard;
+  /** Lease on the shards; default: for ever, so that its renewals need no time. */
+  readonly lease?: Duration;
+  /** Real time that an attempt of an activity, a call of the store or a codec may take while somebody waits; then those who wait are rejected. Default "1m". */
+  readonly patience?: Duration;
+  /** A fake that nobody ever called rejects the disposal: its name may be misspelt. Default false. */
+  readonly strictFakes?: boolean;
+};
 
 const known: readonly (keyof TestEnvironmentOptions)[] = [
   "workflows",
@@ -57,4 +98,17 @@ export function checkLimits(limits: TestLimits | undefined, what: string): void 
   checkOptions(limits, Object.keys(leastLimits), what);
   for (const [name, least] of Object.entries(leastLimits))
     checkWhole(limits?.[name as keyof TestLimits], least, Number.MAX_SAFE_INTEGER, `${what}.${name}`);
+}
+
+/** The limits of an engine, with the usual ones where none are given. */
+export function limitsOf({ limits = {}, evictAlways = false }: TestEnvironmentOptions): EngineLimits {
+  const { activities = 1_000, cachedInstances = 50_000, cachedBytes = 256 * 1024 * 1024, ...execution } = limits;
+  return {
+    execution: { ...defaultLimits, ...execution },
+    cache: { instances: evictAlways ? 0 : cachedInstances, bytes: cachedBytes },
+    journal: defaultJournalLimits,
+    activities,
+    waitingActivities: 100_000,
+    waiters: 100_000,
+  };
 }

@@ -14,18 +14,14 @@ import {
   checkOptions,
   clientOver,
   decodePayload,
-  defaultLimits,
   foldHistory,
   type HistoryEvent,
   type InstanceState,
   milliseconds,
-  type PayloadCodec,
   type Turn,
   turnView,
 } from "@wovyr/sdk/internal";
 import {
-  type DeterminismGuard,
-  defaultJournalLimits,
   determinismGuard,
   type Engine,
   type EngineLimits,
@@ -35,7 +31,7 @@ import {
   type Store,
   type StoreProvider,
 } from "@wovyr/server/internal";
-import { checkDate, checkFunction, checkWorkflows, refuse, shown } from "../checks.ts";
+import { checkFunction, checkWorkflows, refuse } from "../checks.ts";
 import { EventFakes } from "../fakes/event-fakes.ts";
 import type { Fake } from "../fakes/fake.ts";
 import { Fakes } from "../fakes/fakes.ts";
@@ -44,9 +40,11 @@ import { bareStore, hearCommits } from "../faults/store-calls.ts";
 import { Attempts, callingAttempt } from "./attempts.ts";
 import type { Conductor } from "./conductor.ts";
 import { disposed } from "./disposal.ts";
-import { checkEnvironmentOptions } from "./environment-options.ts";
+import { checkEnvironmentOptions, limitsOf, type TestEnvironmentOptions } from "./environment-options.ts";
 import { ExecutionRecord } from "./execution-record.ts";
 import { type LogLine, LogLines } from "./log-lines.ts";
+import { farthest, momentIn } from "./moment.ts";
+import { nextDue } from "./next-due.ts";
 import { type Acknowledged, OperationsRelay, pauseAfter } from "./operations-relay.ts";
 import { patientClient } from "./patient-client.ts";
 import { ProcessTrouble } from "./process-trouble.ts";
@@ -55,51 +53,7 @@ import { Session } from "./session.ts";
 import { neverEnds, openWaits } from "./standstill.ts";
 import { TimeSkip } from "./time-skip.ts";
 import { VirtualClock } from "./virtual-clock.ts";
-
-export type TestLimits = Partial<EngineLimits["execution"]> & {
-  /** Activities that run at once. */
-  readonly activities?: number;
-  /** Idle instances that are kept in memory; 0 evicts after every turn. */
-  readonly cachedInstances?: number;
-  readonly cachedBytes?: number;
-};
-
-export type TestEnvironmentOptions = {
-  readonly workflows: readonly AnyWorkflow[];
-  /** Stand-ins for activities, children and events. */
-  readonly fakes?: readonly Fake[];
-  /** What happens to activities without a fake: `run` (default) or `refuse`, which fails them. */
-  readonly unfaked?: "run" | "refuse";
-  /** Where the clock begins; default 2026-01-01T00:00:00Z. */
-  readonly clock?: Date;
-  /** Default 1. */
-  readonly seed?: number;
-  /** Default: a memory store of its own. */
-  readonly store?: StoreProvider;
-  readonly codec?: PayloadCodec;
-  readonly limits?: TestLimits;
-  /** Every turn replays the run from its history. */
-  readonly evictAlways?: boolean;
-  /** Default true: time jumps by itself when nothing else can happen and somebody waits. */
-  readonly autoSkip?: boolean;
-  /**
-   * What happens when workflow code asks for the time of day, chance, a timer or the network: `error` (default) throws at the call, `warn` leaves a line in
-   * `logs`. With `error`, an effect whose call stands alone as a statement, its `yield*` forgotten, rejects everybody who waits, too.
-   */
-  readonly determinismGuard?: DeterminismGuard;
-  /** Lease on the shards; default: for ever, so that its renewals need no time. */
-  readonly lease?: Duration;
-  /** Real time that an attempt of an activity, a call of the store or a codec may take while somebody waits; then those who wait are rejected. Default "1m". */
-  readonly patience?: Duration;
-  /** A fake that nobody ever called rejects the disposal: its name may be misspelt. Default false. */
-  readonly strictFakes?: boolean;
-};
-
-/** An engine that was stopped where it stood, while another took over. */
-export type FrozenEngine = {
-  /** Lets it go on; resolves when it has done what it still does. What it writes that it may not write is noted as trouble. */
-  thaw(): Promise<void>;
-};
+import { type FrozenEngine, Zombies } from "./zombies.ts";
 
 type SendArgs<P> = undefined extends P
   ? [payload?: P, options?: { readonly idempotencyKey?: string }]
@@ -111,8 +65,6 @@ const usualPatience = 60_000;
 /** A store that has failed so often in a row, and for so long, is taken as gone. */
 const manyFailures = 1_000;
 const longFailing = 3_600_000;
-/** Timers that may be overdue in runs that cannot take them. */
-const overdueRows = 1_000;
 /** Runs that are named when nothing can happen any more. */
 const explainedRuns = 10;
 
@@ -134,8 +86,7 @@ export class TestEnvironment implements AsyncDisposable {
   readonly #time: TimeSkip;
   readonly #eventFakes: EventFakes;
   readonly #dead = new Set<string>();
-  /** Frozen engines, with the turns that each had written when another took over. */
-  readonly #zombies = new Map<Session, number>();
+  readonly #zombies = new Zombies();
   #fakes: Fakes;
   #session: Session | undefined;
   #lives = 0;
@@ -164,7 +115,7 @@ export class TestEnvironment implements AsyncDisposable {
         attempts: () => this.#session?.holding ?? 0,
         stands: () => this.#stands,
         down: () => this.#session === undefined && this.#restarting === 0,
-        due: () => this.#due(),
+        due: async () => (this.#session === undefined ? undefined : nextDue(this.#session, this.clock, this.#options.lease !== undefined)),
         inVain: () => this.#inVain,
         hanging: (moment) => [...this.#attempts.since(moment), ...(this.#session?.hanging(moment) ?? [])],
         claim: (error) => this.#trouble.claim(error),
@@ -289,7 +240,7 @@ export class TestEnvironment implements AsyncDisposable {
 
   /** Moves time on and lets everything that falls due on the way happen at its time. */
   async advanceTo(at: Date | string): Promise<void> {
-    const target = timeIn(at);
+    const target = momentIn(at);
     if (target < this.clock.now())
       refuse(`advanceTo() cannot go back to ${new Date(target).toISOString()}: it is ${this.now().toISOString()} already`);
     await this.#attended("env.advanceTo()", () => this.#time.advanceTo(target));
@@ -417,7 +368,7 @@ export class TestEnvironment implements AsyncDisposable {
   async #restart(workflows: readonly AnyWorkflow[] | undefined): Promise<void> {
     this.crash();
     await this.#disconnected;
-    await this.#countZombieTurns();
+    await this.#zombies.takenOver();
     this.#mustBeAlive();
     if (workflows !== undefined) this.#fakes = new Fakes(this.#options.fakes ?? [], workflows);
     this.#lives += 1;
@@ -493,14 +444,14 @@ export class TestEnvironment implements AsyncDisposable {
     if (session === undefined) throw new Error("the engine is down: there is nothing to freeze");
     session.freeze();
     this.#retire(session);
-    this.#zombies.set(session, Number.POSITIVE_INFINITY);
+    this.#zombies.add(session);
     return {
       thaw: async () => {
         session.thaw();
         this.#time.changes.tell();
         await this.settle();
-        const written = (await turnsOf(this.bareStore, session.node)) - (this.#zombies.get(session) ?? 0);
-        if (written > 0) this.#trouble.note(`node ${session.node} wrote ${written} turns after its shards had been taken`);
+        const problem = await this.#zombies.trespass(session, this.bareStore);
+        if (problem !== undefined) this.#trouble.note(problem);
       },
     };
   }
@@ -528,7 +479,7 @@ export class TestEnvironment implements AsyncDisposable {
     // Rejections are noticed when the microtasks have drained.
     for (let turns = 0; turns < 2; turns++) await new Promise<void>((resolve) => setImmediate(resolve));
     this.#guard?.dispose();
-    for (const zombie of this.#zombies.keys()) zombie.crash();
+    this.#zombies.crash();
     this.crash();
     for (const endHearing of this.#hearing.values()) endHearing();
     await this.#disconnected;
@@ -543,12 +494,6 @@ export class TestEnvironment implements AsyncDisposable {
     this.#session = undefined;
     this.#relay.disconnect();
     this.#time.changes.tell();
-  }
-
-  async #countZombieTurns(): Promise<void> {
-    for (const [zombie, turns] of this.#zombies)
-      if (turns === Number.POSITIVE_INFINITY && zombie.store !== undefined)
-        this.#zombies.set(zombie, await turnsOf(bareStore(zombie.store), zombie.node));
   }
 
   // ── waiting ────────────────────────────────────────────────────────────────────────────────────────────
@@ -585,9 +530,7 @@ export class TestEnvironment implements AsyncDisposable {
   }
 
   get #moving(): boolean {
-    if (this.#session?.moving === true || this.#eventFakes.moving > 0) return true;
-    for (const zombie of this.#zombies.keys()) if (zombie.moving) return true;
-    return false;
+    return this.#session?.moving === true || this.#eventFakes.moving > 0 || this.#zombies.moving;
   }
 
   #patiently<O>(handle: Handle<O>, result: Promise<O>): Promise<O> {
@@ -599,29 +542,6 @@ export class TestEnvironment implements AsyncDisposable {
       const over = this.#time.wait({ reject, explain, what });
       settleWith(promise, over, resolve, (error) => reject(this.#trouble.claim(error)));
     });
-  }
-
-  /** When the next thing falls due in the engine; undefined when nothing ever will. */
-  async #due(): Promise<number | undefined> {
-    const session = this.#session;
-    if (session === undefined) return undefined;
-    const { engine, store } = session;
-    const asIs = engine === undefined || store === undefined || !engine.resting || !engine.ready;
-    if (asIs || session.sleeping || this.#options.lease !== undefined) return this.clock.next;
-    const timer = await this.#nextTimer(engine, bareStore(store));
-    const timeout = engine.dispatch.nextTimeout;
-    return timer === undefined || (timeout !== undefined && timeout < timer) ? timeout : timer;
-  }
-
-  async #nextTimer({ ownership, timers }: Engine, store: Store): Promise<number | undefined> {
-    const now = this.clock.now();
-    const rows = (limit: number) => store.listTimers(ownership.shards, Number.MAX_SAFE_INTEGER, limit);
-    const [first] = await rows(1);
-    if (first === undefined || first.due > now) return first?.due;
-    // What is overdue is still to be read by the engine, or has fired into a run that cannot take it: that one is passed over.
-    const page = await rows(overdueRows);
-    if (page.some(({ run, effect, due }) => due <= now && !timers.hasFired(run, effect))) return this.clock.next;
-    return page.find((row) => row.due > now)?.due;
   }
 
   /** Sends a faked event until an engine has taken it. */
@@ -654,22 +574,6 @@ export class TestEnvironment implements AsyncDisposable {
   }
 }
 
-/** Milliseconds since the epoch that a Date can hold at most. */
-const farthest = 8.64e15;
-const zoned = /(?:Z|[+-]\d\d:?\d\d)$/i;
-
-/** The moment that a Date or a text with its zone means. */
-function timeIn(at: Date | string): number {
-  if (typeof at === "string") {
-    const time = new Date(at).getTime();
-    if (Number.isNaN(time)) refuse(`advanceTo() takes a Date or its text ("2026-03-01T09:00:00Z"), not ${shown(at)}`);
-    if (!zoned.test(at.trim())) refuse(`advanceTo() needs the zone of ${shown(at)}: "2026-03-01T09:00:00Z", or "…+01:00"`);
-    return time;
-  }
-  checkDate(at ?? null, "what advanceTo() is given");
-  return at.getTime();
-}
-
 const neverCalled = ({ kind, target }: Fake) => `the fake of ${kind} "${target}" was never called: is its name right?`;
 
 function settleWith<T>(promise: Promise<T>, over: () => void, resolve: (value: T) => void, reject: (error: unknown) => void): void {
@@ -699,24 +603,4 @@ export async function createTestEnvironment(options: TestEnvironmentOptions): Pr
     throw error;
   }
   return environment;
-}
-
-function limitsOf({ limits = {}, evictAlways = false }: TestEnvironmentOptions): EngineLimits {
-  const { activities = 1_000, cachedInstances = 50_000, cachedBytes = 256 * 1024 * 1024, ...execution } = limits;
-  return {
-    execution: { ...defaultLimits, ...execution },
-    cache: { instances: evictAlways ? 0 : cachedInstances, bytes: cachedBytes },
-    journal: defaultJournalLimits,
-    activities,
-    waitingActivities: 100_000,
-    waiters: 100_000,
-  };
-}
-
-/** Turns that a node has written. */
-async function turnsOf(store: Store, node: string): Promise<number> {
-  let count = 0;
-  for (const row of await store.listInstances(tenant, {}, { limit: Number.MAX_SAFE_INTEGER }))
-    for (const turn of await store.readHistory(row, 1, Number.MAX_SAFE_INTEGER)) if (turn.node === node) count += 1;
-  return count;
 }

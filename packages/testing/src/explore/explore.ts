@@ -9,7 +9,7 @@
 import type { AnyWorkflow, Duration, Workflow } from "@wovyr/sdk";
 import type { StartEvent } from "@wovyr/sdk/client";
 import { refuse, shown } from "../checks.ts";
-import type { TestLimits } from "../environment/environment.ts";
+import type { TestLimits } from "../environment/environment-options.ts";
 import { SeededRandom } from "../environment/seeded-random.ts";
 import type { Fake } from "../fakes/fake.ts";
 import { AnyFake } from "../fakes/fake.ts";

@@ -19,7 +19,8 @@ import {
 import { memoryStore } from "@wovyr/server/internal";
 import { checkEndOfCase } from "../assertions/end-of-case.ts";
 import type { ConductedAttempt } from "../environment/conductor.ts";
-import { TestEnvironment, type TestLimits } from "../environment/environment.ts";
+import { TestEnvironment } from "../environment/environment.ts";
+import type { TestLimits } from "../environment/environment-options.ts";
 import { type Speaker, speaks } from "../environment/last-words.ts";
 import type { SeededRandom } from "../environment/seeded-random.ts";
 import type { Fake } from "../fakes/fake.ts";
