@@ -45,6 +45,8 @@ export type Incoming =
       /** The run that this one goes on from, and the events that nobody there had taken. */
       readonly continuedFrom?: string;
       readonly carried?: readonly CarriedEvent[];
+      /** The last messages that the runs before had applied, with their digests: said again, they are known. */
+      readonly known?: Readonly<Record<string, string>>;
     }
   | {
       readonly type: "ActivityCompleted";

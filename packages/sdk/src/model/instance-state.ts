@@ -26,7 +26,7 @@ import { InvalidTransition } from "./invalid-transition.ts";
 const anyEnd = ["Completed", "Failed", "TimedOut", "Cancelled", "Terminated", "ContinuedAsNew"] as const;
 
 export const instanceTransitions: Readonly<Record<Status, readonly Status[]>> = {
-  Created: ["Validated", "Parked"],
+  Created: ["Validated", "Parked", "Cancelled", "Terminated"],
   Validated: ["Scheduled"],
   Scheduled: ["Running", "Cancelled", "Terminated", "Parked"],
   Running: ["Waiting", "Paused", "Parked", "Compensating", ...anyEnd],
@@ -199,6 +199,7 @@ export class InstanceState {
         this.start = fact;
         this.startedAt = this.at;
         this.attributes = fact.attributes;
+        if (fact.known !== undefined) this.#messages = new Map(Object.entries(fact.known));
         for (const event of fact.carried ?? []) this.#received(event);
         this.#move("Validated");
         this.#move("Scheduled");

@@ -130,6 +130,11 @@ export type InstanceDescription = InstanceSummary & {
     readonly runId: string;
   }[];
   /** Events that arrived and that nothing has awaited yet. */
+  /** Effects that wait for a condition. */
+  readonly conditions: readonly string[];
+  /** The run that this one went on from, and the one that goes on from it. */
+  readonly continuedFrom?: string;
+  readonly continuedTo?: string;
   readonly bufferedEvents: readonly {
     readonly name: string;
     readonly receivedAt: Date;

@@ -292,6 +292,9 @@ export const DescriptionSchema = Type.Object(
         runId: Type.String(),
       }),
     ),
+    conditions: Type.Array(Type.String(), { description: "Effects that wait for a condition." }),
+    continuedFrom: Type.Optional(nameSchema),
+    continuedTo: Type.Optional(nameSchema),
     bufferedEvents: Type.Array(Type.Object({ name: Type.String(), receivedAt: timestamp })),
     waitingAt: Type.Array(Type.String(), {
       description: "`file:line:column` of the yields that the run waits at.",

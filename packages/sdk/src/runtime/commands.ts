@@ -73,9 +73,12 @@ export class Commands {
   /** Throws when the run has no room for another effect. */
   checkHistory(): void {
     if (this.#recorder.position >= this.limits.history)
-      throw new WovyrError(`This run has recorded ${this.limits.history} events, the limit. Split its work into children.`, {
-        code: "HISTORY_TOO_LONG",
-      });
+      throw new WovyrError(
+        `This run has recorded ${this.limits.history} events, the limit. Let it continue as new (ctx.continueAsNew), or split its work into children.`,
+        {
+          code: "HISTORY_TOO_LONG",
+        },
+      );
   }
 
   /** Counts what a turn records; what does not fit is refused and not counted. */

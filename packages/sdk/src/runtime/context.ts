@@ -9,7 +9,9 @@ import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import { ContinueAsNewEffect, type ContinueAsNewOptions } from "../effects/continue-as-new.ts";
 import { captureSite } from "../effects/effect.ts";
 import { checkAttributes } from "../model/attributes.ts";
+import { AuthoringError } from "../model/errors.ts";
 import type { Incoming } from "../model/history.ts";
+import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
 import { decodePayload } from "../model/payload.ts";
 import type { EventHandler, Handlers, QueryHandler, UpdateHandler } from "./handlers.ts";
@@ -59,32 +61,58 @@ export class Context implements WorkflowContext<object> {
     );
   }
 
+  /** What the code is doing while it may change nothing; undefined when it may. */
+  #reading: string | undefined;
+
+  /** Calls what only reads: draws and registrations throw in it. */
+  reading<T>(what: string, read: () => T): T {
+    this.#reading = what;
+    try {
+      return read();
+    } finally {
+      this.#reading = undefined;
+    }
+  }
+
+  #mayChange(call: string): void {
+    if (this.#reading === undefined) return;
+    throw new AuthoringError(
+      `ctx.${call} was called in ${this.#reading}, which only reads: it would change what the run does afterwards.`,
+      "INVALID_OPTION",
+    );
+  }
+
   // Arrow functions, so that `const { now, random } = ctx` works.
   readonly now = (): Date => new Date(this.#owner.now);
   readonly random = (): number => this.#numbers.fraction();
   readonly uuid = (): string => this.#numbers.uuid();
 
   get #numbers(): SeededRandom {
+    this.#mayChange("random() or ctx.uuid()");
     this.#random ??= new SeededRandom(this.#start.seed);
     return this.#random;
   }
 
   // Made when they are asked for: most runs never do.
   get on() {
+    this.#mayChange("on()");
     return (event: EventDef<unknown, never>, handler: EventHandler): void => this.#owner.handlers.on(event, handler);
   }
 
   get onQuery() {
+    this.#mayChange("onQuery()");
     return (query: Query<never, unknown>, handler: QueryHandler): void => this.#owner.handlers.onQuery(query, handler);
   }
 
   get onUpdate() {
+    this.#mayChange("onUpdate()");
     return (update: Update<never, unknown>, handler: UpdateHandler): void => this.#owner.handlers.onUpdate(update, handler);
   }
 
   get continueAsNew() {
     const make = (input: unknown, options: ContinueAsNewOptions = {}): ContinueAsNewEffect => {
       checkOptions(options, ["version"], "continueAsNew");
+      if (options.version !== undefined) checkName(options.version, "the version that continueAsNew names");
       return new ContinueAsNewEffect(input, options.version, captureSite(make));
     };
     return make;

@@ -9,6 +9,7 @@
  * 5. An execution that was dropped (evicted, refused, diverged) is never entered again; its generators are not closed, so no `finally` runs.
  */
 
+import type { EventDef } from "../define/event.ts";
 import { parse } from "../define/schema.ts";
 import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import type { ContinueAsNewEffect } from "../effects/continue-as-new.ts";
@@ -178,9 +179,30 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     this.#recordTracked();
   }
 
-  /** The workflow's variables as they are at this moment; undefined when they cannot be stored. */
-  variablesNow(): Payload | undefined {
-    return this.#context?.trackedVariables.textNow();
+  /**
+   * Calls what only reads: a query, or the validator of an update. True in `changed` when it changed the variables or attributes all the same: then nothing
+   * of this execution may be used any more.
+   */
+  reading<T>(what: string, read: () => T): { readonly value: T; readonly changed: boolean } {
+    const context = this.#context;
+    if (context === undefined) return { value: read(), changed: false };
+    const now = () => `${context.trackedVariables.textNow()} ${context.trackedAttributes.textNow()}`;
+    const before = now();
+    const value = context.reading(what, read);
+    return { value, changed: now() !== before };
+  }
+
+  /** Why an update is not taken, before anything of it is recorded. A validator that changes the run breaks the execution. */
+  refusalOf(fact: Extract<Incoming, { type: "UpdateRequested" }>): Error | undefined {
+    const { value, changed } = this.reading(`the validator of update "${fact.name}"`, () => this.handlers.refusal(fact));
+    if (changed)
+      this.#break(
+        new AuthoringError(
+          `The validator of update "${fact.name}" changed ctx.variables or ctx.attributes. A validator only reads; let the handler make the change.`,
+          "INVALID_OPTION",
+        ),
+      );
+    return value;
   }
 
   /** Lines that the workflow logged since they were last taken. */
@@ -283,6 +305,11 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     return this.#handlers;
   }
 
+  /** The definition of an event that is handled. */
+  handledEvent(name: string): EventDef<unknown, never> | undefined {
+    return this.#handlers?.eventOf(name);
+  }
+
   /** Whether a handler took an event that nothing waits for. */
   handled(event: BufferedEvent): boolean {
     return this.#handlers?.take(event) ?? false;
@@ -300,9 +327,11 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   /** Ends the run with an error from outside of its function, which unwinds as if it were cancelled. */
   continueAsNew({ input, version = this.definition.version }: ContinueAsNewEffect): void {
     const what = `input of workflow "${this.definition.name}"`;
+    // Another version has another schema, which is not known here.
+    const schema = version === this.definition.version ? this.definition.input : undefined;
     this.#continuation = {
       version,
-      input: this.#commands.encode(parse(this.definition.input, input, what), what),
+      input: this.#commands.encode(parse(schema, input, what), what),
       digest: digest(input),
     };
   }

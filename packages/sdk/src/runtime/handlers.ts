@@ -13,7 +13,8 @@ import type { Query } from "../define/query.ts";
 import { parse } from "../define/schema.ts";
 import type { Update } from "../define/update.ts";
 import { isFlow } from "../effects/branches.ts";
-import { ApiError, CancelledError, WovyrError } from "../model/errors.ts";
+import { Effect } from "../effects/effect.ts";
+import { ApiError, AuthoringError, CancelledError, WovyrError } from "../model/errors.ts";
 import { failureOf } from "../model/failure.ts";
 import type { EffectId, Incoming, Payload } from "../model/history.ts";
 import { decodePayload, encodePayload } from "../model/payload.ts";
@@ -59,6 +60,7 @@ export class Handlers {
   }
 
   on(event: EventDef<unknown, never>, handler: EventHandler): void {
+    checkDefinition(event, "ctx.on", "event(name, schema?)");
     checkHandler(handler, `ctx.on(${event.name})`);
     if (this.#events.has(event.name)) throw twice(`event "${event.name}"`, "ctx.on");
     this.#events.set(event.name, { event, handler, count: 0 });
@@ -66,6 +68,7 @@ export class Handlers {
   }
 
   onQuery(query: Query<never, unknown>, handler: QueryHandler): void {
+    checkDefinition(query, "ctx.onQuery", "query(name, { input, output })");
     if (functionKind(handler) !== "function")
       throw new WovyrError(`ctx.onQuery(${query.name}) takes a synchronous function: a query reads, it cannot wait`, {
         code: "INVALID_DEFINITION",
@@ -79,12 +82,18 @@ export class Handlers {
     if (typeof handler !== "object" || handler === null)
       throw new WovyrError(`${what} takes { validate?, handler }`, { code: "INVALID_DEFINITION" });
     checkHandler(handler.handler, what);
+    checkDefinition(update, what, "update(name, { input, output })");
     if (handler.validate !== undefined && functionKind(handler.validate) !== "function")
       throw new WovyrError(`the validate of ${what} must be a synchronous function that throws what is wrong`, {
         code: "INVALID_DEFINITION",
       });
     if (this.#updates.has(update.name)) throw twice(`update "${update.name}"`, "ctx.onUpdate");
     this.#updates.set(update.name, { update, handler });
+  }
+
+  /** The definition of an event that is handled. */
+  eventOf(name: string): EventDef<unknown, never> | undefined {
+    return this.#events.get(name)?.event;
   }
 
   // ── events ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -128,7 +137,9 @@ export class Handlers {
     if (known === undefined) return noHandler("update", fact.name, this.#updates.keys());
     try {
       const input = parse(known.update.input, decodePayload(fact.input), `input of update "${fact.name}"`);
-      known.handler.validate?.(input as never);
+      const said: unknown = known.handler.validate?.(input as never);
+      if (isPromise(said)) throw new TypeError("its validator is asynchronous: validate at once, and throw what is wrong");
+      if (said === false) throw new TypeError("its validator said false");
       return undefined;
     } catch (error) {
       if (error instanceof WovyrError && error.code === "INVALID_INPUT") return error;
@@ -178,7 +189,7 @@ export class Handlers {
     const what = `output of query "${name}"`;
     try {
       const value = known.handler(given as never);
-      if (isFlow(value) || (typeof value === "object" && value !== null && "then" in value))
+      if (isFlow(value) || isPromise(value))
         throw new WovyrError("a query is answered at once: it can neither yield nor wait", { code: "QUERY_FAILED" });
       return encodePayload(parse(known.query.output, value, what, "INVALID_OUTPUT"), { limit, what });
     } catch (error) {
@@ -198,6 +209,17 @@ export class Handlers {
       ended(rejected(error));
       return;
     }
+    if (isPromise(value)) {
+      ended(
+        rejected(
+          new AuthoringError(
+            `The handler ${path} returned a promise. Write it as \`async function* () { … }\`, and put what waits into an activity.`,
+            "FOREIGN_AWAIT",
+          ),
+        ),
+      );
+      return;
+    }
     if (!isFlow(value)) {
       ended(fulfilled(value));
       return;
@@ -212,6 +234,19 @@ export class Handlers {
     task.operation = this.#owner.newFiber(path, value, (outcome) => task.settle(outcome));
     this.#owner.own(task);
   }
+}
+
+/** Whether it is a promise, whose rejection then harms nobody. */
+function isPromise(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || value instanceof Effect || !("then" in value) || typeof value.then !== "function")
+    return false;
+  Promise.resolve(value as PromiseLike<unknown>).catch(() => {});
+  return true;
+}
+
+function checkDefinition(given: unknown, what: string, maker: string): void {
+  if (typeof given === "object" && given !== null && "name" in given && typeof given.name === "string") return;
+  throw new WovyrError(`${what} takes what \`${maker}\` returned as its first argument`, { code: "INVALID_DEFINITION" });
 }
 
 function checkHandler(handler: unknown, what: string): void {

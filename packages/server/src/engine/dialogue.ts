@@ -10,6 +10,7 @@ import {
   checkName,
   decodePayload,
   encodePayload,
+  type HistoryFact,
   type Payload,
   type UpdateResponse,
   viewOfFailure,
@@ -17,6 +18,9 @@ import {
 import type { Engine } from "./engine.ts";
 import type { Instance } from "./instance.ts";
 import type { InstanceKey, InstanceRow } from "./ports/store.ts";
+
+/** Runs of a chain in which the end of an update is looked for. */
+const longestChain = 300;
 
 export type UpdateEnd = Extract<Command, { type: "UpdateCompleted" | "UpdateFailed" }>;
 
@@ -45,18 +49,14 @@ export class Dialogue {
     checkName(name, "the name of a query");
     const { payload: limit } = this.#engine.options.limits.execution;
     const encoded = encodePayload(input, { limit, what: `input of query "${name}"` });
-    if (row.closedAt !== undefined) return decodePayload(ask(await this.#engine.revival.replayed(row), name, encoded, limit));
+    if (row.closedAt !== undefined) return decodePayload(ask(await this.#engine.revival.replayed(row), name, encoded, limit).value);
     const answer = await this.inspect(row, (instance) => {
-      const { execution } = instance;
-      const before = execution?.variablesNow();
-      const payload = ask(instance, name, encoded, limit);
-      if (execution?.variablesNow() === before) return payload;
+      const { value, changed } = ask(instance, name, encoded, limit);
+      if (!changed) return value;
       this.#engine.reload(instance);
       throw new ApiError(
-        `Query "${name}" changed ctx.variables. A query only reads; make the change in an update or in the workflow itself.`,
-        {
-          code: "QUERY_FAILED",
-        },
+        `Query "${name}" changed ctx.variables or ctx.attributes. A query only reads; make the change in an update or in the workflow itself.`,
+        { code: "QUERY_FAILED" },
       );
     });
     return decodePayload(answer);
@@ -122,16 +122,22 @@ export class Dialogue {
     }
   }
 
-  /** What history holds of an update's end. */
-  async #endOf(key: InstanceKey, message: string): Promise<UpdateEnd | undefined> {
-    const turns = await this.#engine.revival.historyOf(key);
-    return turns
-      .flatMap((turn) => turn.events)
-      .find((fact): fact is UpdateEnd => (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") && fact.message === message);
+  /** What history holds of an update's end: that of the run, or of those that it went on from. */
+  async #endOf({ tenant, run }: InstanceKey, message: string): Promise<UpdateEnd | undefined> {
+    let before: string | undefined = run;
+    for (let runs = 0; before !== undefined && runs < longestChain; runs++) {
+      const facts: readonly HistoryFact[] = (await this.#engine.revival.historyOf({ tenant, run: before })).flatMap((turn) => turn.events);
+      const end = facts.find(
+        (fact): fact is UpdateEnd => (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") && fact.message === message,
+      );
+      if (end !== undefined) return end;
+      before = facts.find((fact) => fact.type === "InstanceStarted")?.continuedFrom;
+    }
+    return undefined;
   }
 }
 
-function ask(instance: Instance, name: string, input: Payload, limit: number): Payload {
+function ask(instance: Instance, name: string, input: Payload, limit: number): { readonly value: Payload; readonly changed: boolean } {
   const { execution, state, identity } = instance;
   if (execution === undefined)
     throw new WovyrError(
@@ -140,5 +146,5 @@ function ask(instance: Instance, name: string, input: Payload, limit: number): P
         : `The run is parked and its code cannot be asked: ${state.parked.message}`,
       { code: "INSTANCE_PARKED" },
     );
-  return execution.handlers.query(name, input, limit);
+  return execution.reading(`query "${name}"`, () => execution.handlers.query(name, input, limit));
 }

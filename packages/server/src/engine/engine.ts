@@ -516,7 +516,7 @@ export class Engine {
     if (declared !== undefined) return declared;
     for (const leaf of instance.execution?.leaves.values() ?? [])
       if (leaf.work.kind === "event" && leaf.work.effect.event.name === event) return leaf.work.effect.event;
-    return undefined;
+    return instance.execution?.handledEvent(event);
   }
 
   // ── turns ──────────────────────────────────────────────────────────────────────────────────────────────

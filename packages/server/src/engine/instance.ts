@@ -7,6 +7,7 @@
  */
 import { WovyrError } from "@wovyr/sdk";
 import {
+  CancelledError,
   decodePayload,
   Execution,
   type ExecutionLimits,
@@ -177,8 +178,21 @@ export class Instance implements Job {
     this.#advance();
   }
 
-  /** Applies items until a fiber is stepping (false) or the turn is complete (true). */
+  /** A turn that cannot be made at all is void like any other that breaks: it must not take its neighbours with it. */
   #advance(): boolean {
+    try {
+      return this.#advanceTurn();
+    } catch (error) {
+      const turn = this.#turn;
+      if (turn === undefined) throw error;
+      this.#turn = undefined;
+      this.#host.turnBroke(this, error as Error, { at: turn.at, facts: turn.mail.map((mail) => mail.fact) });
+      return true;
+    }
+  }
+
+  /** Applies items until a fiber is stepping (false) or the turn is complete (true). */
+  #advanceTurn(): boolean {
     const turn = this.#turn;
     if (turn === undefined) return true;
     for (;;) {
@@ -250,7 +264,7 @@ export class Instance implements Job {
 
   #deliver(turn: OpenTurn, fact: Incoming): boolean {
     if (this.execution === undefined) {
-      this.#fold(turn, fact.type === "TerminateRequested" ? endWithoutCode(this.state, fact) : [fact]);
+      this.#fold(turn, ends(fact) ? endWithoutCode(this.state, fact) : [fact]);
       return false;
     }
     this.execution.deliver(fact);
@@ -260,6 +274,7 @@ export class Instance implements Job {
   /** Whether an item needs code that cannot be run now. */
   #mustWait(fact: Incoming): boolean {
     if (fact.type === "TerminateRequested" || fact.type === "Parked") return false;
+    if (this.execution === undefined && ends(fact)) return false;
     return this.execution === undefined || (this.state.parked !== undefined && fact.type !== "Resumed");
   }
 
@@ -267,7 +282,7 @@ export class Instance implements Job {
   #refusal(fact: Incoming): WovyrError | undefined {
     if (fact.type === "EventReceived") return this.#misfit(fact);
     if (fact.type !== "UpdateRequested") return undefined;
-    const refusal = this.execution?.handlers.refusal(fact);
+    const refusal = this.execution?.refusalOf(fact);
     return refusal === undefined || refusal instanceof WovyrError ? refusal : new WovyrError(refusal.message, { code: "UPDATE_REJECTED" });
   }
 
@@ -314,8 +329,14 @@ export class Instance implements Job {
   }
 }
 
-/** How a run ends whose code cannot be run: everything open is closed, then it is terminated. */
-function endWithoutCode(state: InstanceState, fact: Extract<Incoming, { type: "TerminateRequested" }>): HistoryFact[] {
+type EndRequest = Extract<Incoming, { type: "TerminateRequested" | "CancelRequested" }>;
+
+/** What ends a run without entering its code. */
+const ends = (fact: Incoming): fact is EndRequest =>
+  fact.type === "TerminateRequested" || (fact.type === "CancelRequested" && fact.mode === "immediate");
+
+/** How a run ends whose code cannot be run: everything open is closed, then it is terminated or cancelled. */
+function endWithoutCode(state: InstanceState, fact: EndRequest): HistoryFact[] {
   const open = [
     ...state.activities.keys(),
     ...state.timers.keys(),
@@ -323,15 +344,16 @@ function endWithoutCode(state: InstanceState, fact: Extract<Incoming, { type: "T
     ...state.children.keys(),
     ...state.conditions.keys(),
   ];
+  const terminated = fact.type === "TerminateRequested";
   const failure = failureOf(
-    new WovyrError(fact.reason ?? "terminated on request", {
-      code: "TERMINATED",
-    }),
+    terminated
+      ? new WovyrError(fact.reason ?? "terminated on request", { code: "TERMINATED" })
+      : new CancelledError(fact.reason ?? "cancelled on request"),
   );
   return [
     fact,
     ...open.map((effect) => ({ type: "EffectCancelled" as const, effect })),
     ...[...state.updates.keys()].map((message) => ({ type: "UpdateFailed" as const, message, failure })),
-    { type: "InstanceTerminated", failure },
+    { type: terminated ? "InstanceTerminated" : "InstanceCancelled", failure },
   ];
 }

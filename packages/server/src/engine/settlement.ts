@@ -14,6 +14,15 @@ import { addedByLoading, type Mail, mailIdentity } from "./mail.ts";
 import { type Start, StartRefused } from "./start.ts";
 import { type PreparedTurn, prepareTurn } from "./turn-write.ts";
 
+/** Facts that are not kept for a run that cannot take them: they come again by themselves, or are refused. */
+const comesAgain: ReadonlySet<Incoming["type"]> = new Set(["TimerFired", "AttemptStarted", "UpdateRequested"]);
+
+/** Why a run answers nothing. */
+function parkedNow({ state, identity }: Instance): ApiError {
+  const why = state.parked?.message ?? `the code of workflow "${identity.workflow}" version "${identity.version}" is not here`;
+  return new ApiError(`The run is parked and answers nothing: ${why}`, { code: "INSTANCE_PARKED" });
+}
+
 const lengthWarnings = [0.9, 0.8, 0.5];
 
 export class Settlement {
@@ -79,10 +88,7 @@ export class Settlement {
     if (instance.phase === "saving") this.#startWork(instance, turn, prepared, rejectedChildren);
     this.#keepHeld(instance, turn.held);
     if (turn.plan.closing !== undefined) this.#engine.waiters.tell(instance.identity.run, turn.plan.closing);
-    if (this.#engine.updates.count > 0)
-      for (const fact of turn.facts)
-        if (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed")
-          this.#engine.updates.tell(updateKey(instance.identity.run, fact.message), fact);
+    if (this.#engine.updates.count > 0) this.#tellUpdates(instance, turn);
     if (instance.phase !== "saving") return;
     instance.phase = "idle";
     this.#engine.queue(instance);
@@ -105,6 +111,17 @@ export class Settlement {
       if (verdict instanceof WovyrError) mail.receipt.refused(verdict);
       else mail.receipt.accepted(verdict === "known");
     });
+  }
+
+  /** Those who wait for updates learn that one has ended, or that the run is parked and answers nothing for now. */
+  #tellUpdates(instance: Instance, { facts }: OpenTurn): void {
+    const { updates } = this.#engine;
+    const { run } = instance.identity;
+    for (const fact of facts) {
+      if (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") updates.tell(updateKey(run, fact.message), fact);
+      if (fact.type !== "Parked") continue;
+      for (const message of instance.state.updates.keys()) updates.refuse(updateKey(run, message), parkedNow(instance));
+    }
   }
 
   /** Long before the limit: at half of it, at four fifths, and at nine tenths. */
@@ -192,8 +209,10 @@ export class Settlement {
   /** Items that wait for the run's code stay in its durable inbox; then they are as good as delivered. */
   #keepHeld(instance: Instance, held: readonly Mail[]): void {
     const { tenant, run, shard } = instance.identity;
+    // Whoever waits for an answer of the code is told that there will be none for now.
+    for (const { fact, receipt } of held) if (fact.type === "UpdateRequested") receipt?.refused(parkedNow(instance));
     // These two come again by themselves: from a row, and from the state of the activity.
-    const volatile = held.filter(({ inbox, fact: { type } }) => inbox === undefined && type !== "TimerFired" && type !== "AttemptStarted");
+    const volatile = held.filter(({ inbox, fact: { type } }) => inbox === undefined && !comesAgain.has(type));
     for (const { fact } of held)
       if (fact.type === "AttemptStarted") this.#engine.dispatch.stop(run, fact.effect, new CancelledError("the run is parked"));
     if (volatile.length === 0) return;

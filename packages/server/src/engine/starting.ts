@@ -82,6 +82,7 @@ export class Starting {
     const definition = engine.options.registry.forStart(request.workflow, request.version);
     const start = this.#startOf(engine, definition, request);
     const { id, run } = start.identity;
+    const also = this.#eventMail(engine, definition.version, request);
     if (request.id !== undefined && engine.table.open(this.#tenancy.tenant, id) !== undefined && start.create.startKey === undefined)
       return this.#taken(engine, start, request);
     const wait = request.wait ?? 0;
@@ -93,7 +94,7 @@ export class Starting {
           status = engine.table.get(run)?.state.status ?? status;
           resolve();
         };
-        engine.startInstance(start, { accepted, refused: reject }, this.#eventMail(engine, request));
+        engine.startInstance(start, { accepted, refused: reject }, also);
       });
     } catch (error) {
       result?.giveUp();
@@ -113,9 +114,12 @@ export class Starting {
   }
 
   /** The event that goes with a start. */
-  #eventMail(engine: Engine, { event }: StartRequest): Mail[] {
+  #eventMail(engine: Engine, version: string, request: StartRequest): Mail[] {
+    const { event, workflow } = request;
     if (event === undefined) return [];
-    const message = event.idempotencyKey ?? `m-${engine.newRunId()}`;
+    const declared = engine.options.registry.event(workflow, version, event.name);
+    parse(declared?.schema, event.payload, `payload of event "${event.name}"`);
+    const message = eventKey(request) ?? `m-${engine.newRunId()}`;
     return [{ fact: eventFact(engine, message, event.name, event.payload) }];
   }
 
@@ -227,9 +231,13 @@ export class Starting {
       return this.#startOnce(request);
     }
     if (request.event !== undefined && open.workflow === workflow) {
-      const { name, payload, idempotencyKey } = request.event;
-      await this.#messages.sendEvent(id, name, payload, { runId: open.run, ...(idempotencyKey !== undefined && { idempotencyKey }) });
-      return this.#existing(open, false, request);
+      const { name, payload } = request.event;
+      const idempotencyKey = eventKey(request);
+      const { replayed } = await this.#messages.sendEvent(id, name, payload, {
+        runId: open.run,
+        ...(idempotencyKey !== undefined && { idempotencyKey }),
+      });
+      return { ...(await this.#existing(open, false, request)), replayed };
     }
     if (request.onConflict === "return" && open.workflow === workflow) return this.#existing(open, false, request);
     throw new ApiError(
@@ -290,4 +298,9 @@ function requestDigest({
 }: StartRequest): string {
   const said = [workflow, id, version, input, startAt, delay, attributes, memo, correlationId, onConflict];
   return digest(event === undefined ? said : [...said, event]);
+}
+
+/** What makes the event of a start one that is delivered once: its own key, else that of the start. */
+function eventKey({ event, idempotencyKey }: StartRequest): string | undefined {
+  return event?.idempotencyKey ?? (idempotencyKey === undefined ? undefined : `start:${idempotencyKey}`);
 }

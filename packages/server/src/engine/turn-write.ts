@@ -48,6 +48,8 @@ export function prepareTurn(instance: Instance, turn: OpenTurn, context: TurnWri
 }
 
 const nothing: readonly never[] = [];
+/** Messages that a run tells the next one that it knows. */
+const knownMessages = 256;
 
 function turnWrite(
   instance: Instance,
@@ -171,7 +173,7 @@ function continuation(
   context: TurnWriteContext,
 ): ChildStart {
   const { id, workflow, parent, correlationId } = instance.identity;
-  const { start, attributes } = instance.state;
+  const { start, attributes, messages } = instance.state;
   return {
     started: { run, effect: "continuation" },
     fact: {
@@ -187,6 +189,7 @@ function continuation(
       ...(attributes !== undefined && { attributes }),
       continuedFrom: instance.identity.run,
       ...(carried !== undefined && { carried }),
+      ...(messages.size > 0 && { known: Object.fromEntries([...messages].slice(-knownMessages)) }),
     },
   };
 }

@@ -79,6 +79,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], waitingA
       id: child.id,
       runId: child.run,
     })),
+    conditions: [...state.conditions],
     bufferedEvents: [...state.unread.values()].map((event) => ({
       name: event.name,
       receivedAt: new Date(event.at),

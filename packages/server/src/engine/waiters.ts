@@ -41,6 +41,14 @@ export class Waiters<T> {
     for (const waiter of this.#taken(waiting)) waiter.tell(value);
   }
 
+  /** Those who wait for it are told why it does not come. */
+  refuse(run: string, reason: WovyrError): void {
+    const waiting = this.#byRun.get(run);
+    if (waiting === undefined) return;
+    this.#byRun.delete(run);
+    for (const waiter of this.#taken(waiting)) waiter.giveUp(reason);
+  }
+
   /** Nobody is told any more. */
   giveUp(reason: WovyrError): void {
     const all = [...this.#byRun.values()].flatMap((waiting) => this.#taken(waiting));

@@ -46,7 +46,7 @@ export function eventLines(events: readonly HistoryEvent[]): string[] {
   return events.map((event) => writer.line(event));
 }
 
-const hidden = new Set(["effect", "seed", "digest", "node", "line"]);
+const hidden = new Set(["effect", "seed", "digest", "node", "known", "line"]);
 const timestamp = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 const sourcePath = /(?:file:\/\/)?(?:[A-Za-z]:)?(?:[\\/][^\s\\/:"'()]+)*[\\/]([^\s\\/:"'()]+\.[cm]?[jt]sx?:\d+(?::\d+)?)/g;
 /** Numbers below it are no times of today in milliseconds. */
