@@ -6,6 +6,7 @@ import type { ListRequest, Operations, StartRequest } from "../protocol/operatio
 import { maxBatch } from "../protocol/schemas.ts";
 import type { BatchOutcome, BatchStart, Client, Handle, ListFilter, StartOptions } from "./client.ts";
 import { handleOn, outcomeOf, resultWait } from "./handle.ts";
+import { checkedKey } from "./idempotency-key.ts";
 
 export function clientOver(operations: Operations): Client {
   function handle<O>(workflow: Workflow<never, O>, id: string): Handle<O>;
@@ -58,6 +59,7 @@ function startRequest(workflow: { readonly name: string }, input: unknown, optio
   if (options === undefined) return { workflow: workflow.name, input };
   checkOptions(options, startOptions, "start");
   const { startAt, delay, ...rest } = options;
+  if (rest.idempotencyKey !== undefined) checkedKey(rest.idempotencyKey);
   return {
     workflow: workflow.name,
     input,

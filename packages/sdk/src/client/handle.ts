@@ -14,6 +14,7 @@ import { failureOfView } from "../protocol/failure-view.ts";
 import type { ClosedResult, HistoryEvent, InstanceSummary, Operations, ResultResponse } from "../protocol/operations.ts";
 import { isClosed } from "../protocol/status.ts";
 import type { Handle, ResultOptions, StreamEvent, UpdateOptions } from "./client.ts";
+import { checkedKey } from "./idempotency-key.ts";
 
 /** What a handle knows of its workflow; a handle made from an id alone knows nothing. */
 export type KnownWorkflow = Pick<WorkflowDefinition, "name" | "errors">;
@@ -77,6 +78,7 @@ async function updated(
   input: unknown,
   { idempotencyKey = nanoid(), signal }: UpdateOptions = {},
 ): Promise<unknown> {
+  checkedKey(idempotencyKey);
   for (let run = {}; ; ) {
     signal?.throwIfAborted();
     const answer = await operations.update(id, name, input, {
@@ -100,7 +102,7 @@ async function updated(
 }
 
 function idempotency(idempotencyKey: string | undefined): { idempotencyKey?: string } {
-  return idempotencyKey === undefined ? {} : { idempotencyKey };
+  return idempotencyKey === undefined ? {} : { idempotencyKey: checkedKey(idempotencyKey) };
 }
 
 async function closedResult(

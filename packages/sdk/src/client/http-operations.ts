@@ -9,7 +9,7 @@ import type { RunGraph } from "../graph/graph.ts";
 import { ApiError } from "../model/errors.ts";
 import { checkName } from "../model/name.ts";
 import { encodePayload } from "../model/payload.ts";
-import { headerNames, idempotencyKeyPattern } from "../protocol/media.ts";
+import { headerNames } from "../protocol/media.ts";
 import type {
   AttributeValue,
   BatchItem,
@@ -35,6 +35,7 @@ import { type QueryOf, type QueryShape, writeQuery } from "../protocol/query.ts"
 import { pathOf, type Route, routes } from "../protocol/routes.ts";
 import { isClosed } from "../protocol/status.ts";
 import { streamItems } from "./http-stream.ts";
+import { checkedKey } from "./idempotency-key.ts";
 import type { Exchange, Reply, Transport } from "./transport.ts";
 
 type Names = Readonly<Record<string, string>>;
@@ -163,11 +164,6 @@ export function httpOperations(transport: Transport): Operations {
 function targetOf<R extends Route>(route: R, names: Names, query: Query<R> | undefined): string {
   for (const [name, value] of Object.entries(names)) checkName(value, name === "id" ? "the id of an instance" : "the name");
   return pathOf(route, names) + (query === undefined || route.query === undefined ? "" : writeQuery(route.query, query));
-}
-
-function checkedKey(key: string): string {
-  if (idempotencyKeyPattern.test(key)) return key;
-  throw new ApiError("An idempotency key must be 1 to 255 visible ASCII characters", { code: "INVALID_OPTION" });
 }
 
 function isReplayed(reply: Reply): boolean {

@@ -94,7 +94,7 @@ export class Interpreter {
       case "condition":
         return this.#condition(known, id ?? fiber.nextId(), done);
       case "continueAsNew":
-        return this.#continueAsNew(known, fiber, done);
+        return this.#continueAsNew(known, id, fiber, done);
       case "patched":
         done(fulfilled(this.#commands.patched(known.id)));
         return closedOperation;
@@ -337,9 +337,9 @@ export class Interpreter {
     return { cancel() {}, abandon: () => branch.abandon() };
   }
 
-  #continueAsNew(effect: Kind<"continueAsNew">, fiber: Fiber, done: Done): Operation {
+  #continueAsNew(effect: Kind<"continueAsNew">, given: EffectId | undefined, fiber: Fiber, done: Done): Operation {
     try {
-      if (fiber.path !== "")
+      if (fiber.path !== "" || given !== undefined)
         throw new AuthoringError(
           "continueAsNew was yielded in a branch or a handler. Yield it in the workflow's own function: it ends everything else.",
           "INVALID_OPTION",

@@ -101,11 +101,23 @@ function matches(recorded: HistoryFact, command: Command): boolean {
 
 /** Characters of the value that a fact holds. */
 function weightOf(fact: HistoryFact): number {
-  if ("input" in fact) return fact.input.length;
-  if ("output" in fact) return fact.output.length;
-  if ("payload" in fact) return fact.payload.length;
-  if ("variables" in fact) return fact.variables.length;
-  return 0;
+  switch (fact.type) {
+    case "ActivityScheduled":
+    case "ChildStarted":
+    case "UpdateRequested":
+    case "InstanceStarted":
+      return fact.input.length;
+    case "ActivityCompleted":
+    case "ChildCompleted":
+    case "UpdateCompleted":
+      return fact.output.length;
+    case "EventReceived":
+      return fact.payload.length;
+    case "VariablesChanged":
+      return fact.variables.length;
+    default:
+      return 0;
+  }
 }
 
 export type Divergence = {

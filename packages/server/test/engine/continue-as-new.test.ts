@@ -107,6 +107,9 @@ test("in a branch it is refused, and an input that does not fit is thrown where 
       },
     ]);
   });
+  const bare = workflow("bare", { input: Type.Number() }, async function* (_n, ctx) {
+    yield* all([ctx.continueAsNew(1)]);
+  });
   const wrong = workflow("wrong", { input: Type.Number() }, async function* (_n, ctx) {
     try {
       yield* ctx.continueAsNew("one" as never);
@@ -114,8 +117,8 @@ test("in a branch it is refused, and an input that does not fit is thrown where 
       return (error as Error).message;
     }
   });
-  await inEachCache({ workflows: [branching, wrong] }, async (env) => {
-    await assert.rejects(env.execute(branching, 1), /workflow's own function/);
+  await inEachCache({ workflows: [branching, bare, wrong] }, async (env) => {
+    for (const definition of [branching, bare]) await assert.rejects(env.execute(definition, 1), /workflow's own function/);
     assert.match(String(await env.execute(wrong, 1)), /input of workflow "wrong"/);
   });
 });

@@ -115,3 +115,13 @@ for (const [way, client] of ways)
     assert.equal(types.at(-1), "InstanceTerminated");
     await assert.rejects(client().handle("nobody").runs()[Symbol.asyncIterator]().next(), code("INSTANCE_NOT_FOUND"));
   });
+
+for (const [way, client] of ways)
+  test(`keys that no header can carry are refused ${way}`, async () => {
+    for (const idempotencyKey of ["", "\u00e4", "a b", "x".repeat(256)]) {
+      await assert.rejects(client().start(box, undefined, { idempotencyKey }), code("INVALID_OPTION"));
+      const run = client().handle(box, "nobody");
+      await assert.rejects(run.send(Open, undefined, { idempotencyKey }), code("INVALID_OPTION"));
+      await assert.rejects(run.update(Add, 1, { idempotencyKey }), code("INVALID_OPTION"));
+    }
+  });
