@@ -163,6 +163,8 @@ export class DeterminismError extends WovyrError {
   readonly site: string | undefined;
   /** `file:line` of what history recorded instead, where it was recorded with its line. */
   readonly recordedAt: string | undefined;
+  /** What marks of changes (`patched`) have to do with it. */
+  readonly patches: string | undefined;
   constructor(
     message: string,
     details: {
@@ -172,6 +174,7 @@ export class DeterminismError extends WovyrError {
       got?: string | undefined;
       site?: string | undefined;
       recordedAt?: string | undefined;
+      patches?: string | undefined;
     } = {},
   ) {
     super(message, { code: details.code ?? "HISTORY_DIVERGED" });
@@ -180,6 +183,7 @@ export class DeterminismError extends WovyrError {
     this.got = details.got;
     this.site = details.site;
     this.recordedAt = details.recordedAt;
+    this.patches = details.patches;
   }
 }
 

@@ -124,6 +124,10 @@ export type Divergence = {
   readonly seq: number;
   readonly expected: HistoryFact | undefined;
   readonly got: Command | undefined;
+  /** Changes whose marks history holds up to here, and that the code has not asked for. */
+  readonly unasked: readonly string[];
+  /** Changes that the code asked for where history holds no mark of them, so that the answer was no. */
+  readonly unmarked: readonly string[];
 };
 
 export class Recorder {
@@ -133,6 +137,10 @@ export class Recorder {
   #cursor = 0;
   #base = 0;
   #patches: Set<string> | undefined;
+  /** Changes whose marks a replay came by. */
+  #marks: Set<string> | undefined;
+  /** Changes that were asked for in vain. */
+  #unmarked: Set<string> | undefined;
   /** Characters of the values of the turns so far, and of the present one. */
   #weight = 0;
   #turnWeight = 0;
@@ -185,11 +193,7 @@ export class Recorder {
     const fact = turn.events[this.#cursor];
     if (fact === undefined) return undefined;
     if (isCommand(fact)) {
-      this.#divergence = {
-        seq: turn.seq + this.#cursor,
-        expected: fact,
-        got: undefined,
-      };
+      this.#diverge(turn, fact, undefined);
       return undefined;
     }
     this.#cursor += 1;
@@ -208,7 +212,11 @@ export class Recorder {
   patched(patch: string): boolean {
     if (this.#patches?.has(patch) === true) return true;
     const turn = this.#replayed;
-    if (turn !== undefined && !this.#marked(turn, patch)) return false;
+    if (turn !== undefined && !this.#marked(turn, patch)) {
+      this.#unmarked ??= new Set();
+      this.#unmarked.add(patch);
+      return false;
+    }
     if (turn === undefined) this.#made.push({ type: "Patched", patch });
     this.#patches ??= new Set();
     this.#patches.add(patch);
@@ -253,15 +261,16 @@ export class Recorder {
     this.#skipDerived(turn);
     const recorded = turn.events[this.#cursor];
     if (recorded === undefined || !matches(recorded, command)) {
-      this.#divergence ??= {
-        seq: turn.seq + this.#cursor,
-        expected: recorded,
-        got: command,
-      };
+      this.#diverge(turn, recorded, command);
       return command;
     }
     this.#cursor += 1;
     return recorded as C;
+  }
+
+  #diverge(turn: Turn, expected: HistoryFact | undefined, got: Command | undefined): void {
+    const unasked = [...(this.#marks ?? [])].filter((patch) => this.#patches?.has(patch) !== true);
+    this.#divergence ??= { seq: turn.seq + this.#cursor, expected, got, unasked, unmarked: [...(this.#unmarked ?? [])] };
   }
 
   /** Ends the turn that is being made and hands over its facts. */
@@ -278,6 +287,10 @@ export class Recorder {
     for (;;) {
       const fact = turn.events[this.#cursor];
       if (fact === undefined || !isDerived(fact)) return;
+      if (fact.type === "Patched") {
+        this.#marks ??= new Set();
+        this.#marks.add(fact.patch);
+      }
       this.#cursor += 1;
     }
   }
@@ -303,8 +316,21 @@ export function divergenceError(divergence: Divergence, workflow: string, site: 
     got === expected
       ? " with another input"
       : "";
+  const patches = patchesText(divergence);
   return new DeterminismError(
-    `The code of workflow "${workflow}" no longer matches its history at event ${divergence.seq}: history recorded ${expected}${recordedText}; the code now asks for ${got}${input}${siteText}. Deploy code that asks for the same effects in the same order; the run goes on then.`,
-    { seq: divergence.seq, expected, got: `${got}${input}`, site, recordedAt },
+    `The code of workflow "${workflow}" no longer matches its history at event ${divergence.seq}: history recorded ${expected}${recordedText}; the code now asks for ${got}${input}${siteText}. ${patches === undefined ? "" : `${patches} `}Deploy code that asks for the same effects in the same order; the run goes on then.`,
+    { seq: divergence.seq, expected, got: `${got}${input}`, site, recordedAt, patches },
   );
+}
+
+/** What the marks of changes have to do with it. */
+function patchesText({ unasked, unmarked }: Divergence): string | undefined {
+  const list = (patches: readonly string[]) => patches.map((patch) => `patched("${patch}")`).join(", ");
+  const said: string[] = [];
+  if (unmarked.length > 0) said.push(`For this run ${list(unmarked)} is false: its history holds no mark of the change.`);
+  if (unasked.length > 0)
+    said.push(
+      `History was recorded with ${list(unasked)}, which this code does not ask for: was it rolled back, or a change retired too early?`,
+    );
+  return said.length === 0 ? undefined : said.join(" ");
 }

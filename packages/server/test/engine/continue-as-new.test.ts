@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { activity, all, awaitEvent, child, event, sleep, Type, update, WorkflowError, workflow } from "@wovyr/sdk";
-import { inEachCache } from "./case.ts";
+import { memoryStore, type StoreProvider } from "@wovyr/server";
+import { inCase, inEachCache } from "./case.ts";
 
 const Item = event("item", Type.Number());
 const add = update("add", { input: Type.Number(), output: Type.Number() });
@@ -26,7 +27,7 @@ test("a chain of runs has one id and one result, which is waited for across all 
   });
 });
 
-test("H019 H020 events are taken once and in order across generations, whenever they come", async () => {
+test("events are taken once and in order across generations, whenever they come", async () => {
   const reading = workflow("reading", { input: Type.Array(Type.Number()) }, async function* (seen, ctx) {
     const now = [...seen];
     for (let taken = 0; taken < 3; taken++) now.push(yield* awaitEvent(Item));
@@ -45,6 +46,78 @@ test("H019 H020 events are taken once and in order across generations, whenever 
       await run.result(),
       Array.from({ length: 30 }, (_, n) => n),
     );
+  });
+});
+
+test("H021 events that come in bursts, also while a run goes on as the next, are handled once and in order", async () => {
+  const handled: number[] = [];
+  const handle = activity("handle", async (n: number) => void handled.push(n));
+  const eternal = workflow("eternal", { input: Type.Number() }, async function* (left, ctx) {
+    yield* handle(yield* awaitEvent(Item));
+    return left === 1 ? "all" : yield* ctx.continueAsNew(left - 1);
+  });
+  const memory = memoryStore();
+  // While a generation gives way to the next, its commit is held until more events were sent.
+  let held = 0;
+  const store: StoreProvider = {
+    ...memory,
+    open: async (options) => {
+      const inner = await memory.open(options);
+      const commit = inner.commit.bind(inner);
+      inner.commit = async (flush) => {
+        if (flush.turns.some(({ status }) => status === "ContinuedAsNew") && sent < 200) {
+          held += 1;
+          burst(3);
+        }
+        return commit(flush);
+      };
+      return inner;
+    },
+  };
+  let sent = 0;
+  const sends: Promise<void>[] = [];
+  let burst = (_: number) => {};
+  await inCase({ workflows: [eternal], store }, async (env) => {
+    const run = await env.start(eternal, 200, { id: "e" });
+    burst = (count) => {
+      for (let n = 0; n < count && sent < 200; n++) sends.push(run.send(Item, sent++));
+    };
+    burst(20);
+    while (sent < 200) {
+      burst(1);
+      await env.settle();
+    }
+    await Promise.all(sends);
+    assert.equal(await run.result(), "all");
+  });
+  assert.ok(held > 10, "events were sent between the generations");
+  assert.deepEqual(
+    handled,
+    Array.from({ length: 200 }, (_, n) => n),
+  );
+});
+
+test("H022 a constant stream of events does not keep a run from going on as the next", async () => {
+  const State = Type.Object({ generation: Type.Number(), next: Type.Number(), longest: Type.Number() });
+  const reading = workflow("reading", { input: State }, async function* ({ generation, next, longest }, ctx) {
+    for (let taken = 0; taken < 100; taken++) {
+      const n = yield* awaitEvent(Item);
+      if (n !== next + taken) throw new Error(`${n} came where ${next + taken} was due`);
+      if (n === 2_999) return { generation, longest };
+    }
+    return yield* ctx.continueAsNew({ generation: generation + 1, next: next + 100, longest: Math.max(longest, ctx.historyLength) });
+  });
+  await inCase({ workflows: [reading] }, async (env) => {
+    const run = await env.start(reading, { generation: 1, next: 0, longest: 0 });
+    const sends: Promise<void>[] = [];
+    for (let n = 0; n < 3_000; n++) {
+      sends.push(run.send(Item, n));
+      if (n % 150 === 149) await env.settle();
+    }
+    await Promise.all(sends);
+    const { generation, longest } = await run.result();
+    assert.equal(generation, 30);
+    assert.ok(longest <= 3 * 100 + 300, `what one generation leaves unread does not pile up in the next: ${longest} events`);
   });
 });
 

@@ -37,7 +37,7 @@ export async function replayRun(
   const index = turns.findIndex((turn) => turn.seq > instance.state.tail);
   const { diff, thrown } = await diffFrom(definition, turns, index, options);
   const last = turns.reduce((sum, turn) => sum + turn.events.length, 0);
-  const note = seq > last ? cutOff : undefined;
+  const note = seq > last ? cutOff : failure.patches;
   return {
     divergence: {
       seq,
