@@ -64,6 +64,10 @@ export function laterTurn(at: Scenario, details: TurnDetails & { run: string; ta
     children: [],
     sends: [],
     consumed: [],
+    waits: [],
+    waitsDone: [],
+    deadLetters: [],
+    deadLettersDone: [],
     ...details,
   };
 }
