@@ -192,7 +192,8 @@ begin
 end
 $$;
 --> statement-breakpoint
--- Removes closed runs with all that belongs to them; says how many. A start key has the time of its run's creation, and is found by it.
+-- Removes closed runs with all that belongs to them; says how many. A start key has the time of its run's creation, and is found by it. `coalesce` keeps the
+-- planner from the indexes of open and of closed runs.
 CREATE FUNCTION "wovyr"."delete_1"(tenants text, runs text) RETURNS integer LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_material = off SET plan_cache_mode = force_generic_plan AS $$
 declare
@@ -205,10 +206,10 @@ begin
     delete from wovyr.instances i using (
       select found.tid from unnest(string_to_array(tenants, E'\x1f'), string_to_array(runs, E'\x1f')) k(tenant, run)
       cross join lateral (
-        select r.ctid as tid from wovyr.instances r where r.tenant = k.tenant and r.run = k.run and r.closed_at is not null offset 0
+        select r.ctid as tid from wovyr.instances r where r.tenant = k.tenant and r.run = k.run and coalesce(r.closed_at, -1) <> -1 offset 0
       ) found
       offset 0
-    ) t where i.ctid = t.tid and i.closed_at is not null returning i.tenant, i.run, i.created_at
+    ) t where i.ctid = t.tid and coalesce(i.closed_at, -1) <> -1 returning i.tenant, i.run, i.created_at
   )
   select array_agg(r.tenant), array_agg(r.run), array_agg(r.created_at) into gone_tenants, gone_runs, gone_ats from removed r;
   if gone_runs is null then
@@ -225,9 +226,8 @@ begin
   end loop;
   delete from wovyr.start_keys w using (
     select found.tid from unnest(gone_tenants, gone_runs, gone_ats) k(tenant, run, at)
-    cross join lateral (
-      select r.ctid as tid from wovyr.start_keys r where r.at = k.at and r.tenant = k.tenant and r.run = k.run offset 0
-    ) found
+    cross join lateral (select r.ctid as tid, r.tenant, r.run from wovyr.start_keys r where r.at = k.at offset 0) found
+    where found.tenant = k.tenant and found.run = k.run
     offset 0
   ) t where w.ctid = t.tid;
   return cardinality(gone_runs);
@@ -509,6 +509,31 @@ begin
 end
 $$;
 --> statement-breakpoint
+CREATE FUNCTION "wovyr"."dead_letter_1"(asked_tenant text, asked_run text, asked_effect text)
+RETURNS TABLE (tenant text, run text, effect text, at double precision, kind text, workflow text, id text, name text, attempts integer, failure text)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  return query
+  select d.tenant, d.run, d.effect, d.at::double precision, d.kind, d.workflow, d.id, d.name, d.attempts, d.failure from wovyr.dead_letters d
+  where d.tenant = asked_tenant and d.run = asked_run and d.effect = asked_effect;
+end
+$$;
+--> statement-breakpoint
+-- Newest first. A filter that is null admits all.
+CREATE FUNCTION "wovyr"."dead_letters_1"(
+  asked_tenant text, asked_workflow text, asked_kind text, asked_id text, asked_name text, before_at bigint, before_run text, before_effect text, most integer
+) RETURNS TABLE (tenant text, run text, effect text, at double precision, kind text, workflow text, id text, name text, attempts integer, failure text)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  return query
+  select d.tenant, d.run, d.effect, d.at::double precision, d.kind, d.workflow, d.id, d.name, d.attempts, d.failure from wovyr.dead_letters d
+  where d.tenant = asked_tenant and (d.at, d.run, d.effect) < (before_at, before_run, before_effect)
+    and (asked_workflow is null or d.workflow = asked_workflow) and (asked_kind is null or d.kind = asked_kind)
+    and (asked_id is null or d.id = asked_id) and (asked_name is null or d.name = asked_name)
+  order by d.at desc, d.run desc, d.effect desc limit most;
+end
+$$;
+--> statement-breakpoint
 -- The messages of one run.
 CREATE FUNCTION "wovyr"."inbox_of_1"(asked_tenant text, asked_run text, most integer)
 RETURNS TABLE (tenant text, run text, shard integer, message text, fact text, "position" double precision) LANGUAGE plpgsql STABLE
@@ -535,7 +560,7 @@ begin
     return query
     select wovyr.instance_1(i, (select a.attributes from wovyr.instance_attributes a where a.tenant = i.tenant and a.run = i.run))
     from (
-      select r.* from wovyr.instances r where r.tenant = here and r.run > reached and r.run < last_run and r.closed_at < before
+      select r.* from wovyr.instances r where r.tenant = here and r.run > reached and r.run < last_run and coalesce(r.closed_at, before) < before
       order by r.tenant, r.run limit missing
     ) i order by i.run;
     get diagnostics got = row_count;

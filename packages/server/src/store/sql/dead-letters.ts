@@ -4,7 +4,8 @@ import { checkStorable, isStorable } from "../storable.ts";
 import type { SqlQuery, SqlValue } from "./driver.ts";
 import { effectLists } from "./key-lists.ts";
 
-const columns = "tenant, run, effect, at::double precision, kind, workflow, id, name, attempts, failure";
+/** Later than any dead letter. */
+const endOfTime = Number.MAX_SAFE_INTEGER;
 
 export async function addDeadLetter(query: SqlQuery, letter: DeadLetter): Promise<void> {
   const { tenant, run, effect, at, kind, workflow, id, name, attempts, failure } = letter;
@@ -23,25 +24,15 @@ export async function listDeadLetters(
   filter: DeadLetterFilter,
   { after, limit }: DeadLetterPage,
 ): Promise<readonly DeadLetter[]> {
-  const params: SqlValue[] = [];
-  const bind = (value: SqlValue, type: string): string => `$${params.push(value)}::${type}`;
-  const conditions = [`tenant = ${bind(tenant, "text")}`];
-  for (const field of ["workflow", "kind", "id", "name"] as const) {
-    const wanted = filter[field];
-    if (wanted !== undefined) conditions.push(`${field} = ${bind(wanted, "text")}`);
-  }
-  if (after !== undefined)
-    conditions.push(`(at, run, effect) < (${bind(after.at, "bigint")}, ${bind(after.run, "text")}, ${bind(after.effect, "text")})`);
+  const { workflow = null, kind = null, id = null, name = null } = filter;
+  const params = [tenant, workflow, kind, id, name, after?.at ?? endOfTime, after?.run ?? "", after?.effect ?? "", limit];
   if (params.some((value) => typeof value === "string" && !isStorable(value))) return [];
-  const text = `select ${columns} from wovyr.dead_letters where ${conditions.join(" and ")}
-order by at desc, run desc, effect desc limit ${bind(limit, "integer")}`;
-  return (await query("read", text, params)).map(readLetter);
+  return (await query("read", "select * from wovyr.dead_letters_1($1, $2, $3, $4, $5, $6, $7, $8, $9)", params)).map(readLetter);
 }
 
 export async function getDeadLetter(query: SqlQuery, { tenant, run, effect }: EffectKey): Promise<DeadLetter | undefined> {
   if (![tenant, run, effect].every(isStorable)) return undefined;
-  const text = `select ${columns} from wovyr.dead_letters where tenant = $1 and run = $2 and effect = $3`;
-  const [row] = await query("read", text, [tenant, run, effect]);
+  const [row] = await query("read", "select * from wovyr.dead_letter_1($1, $2, $3)", [tenant, run, effect]);
   return row && readLetter(row);
 }
 
