@@ -1,9 +1,33 @@
 CREATE SCHEMA IF NOT EXISTS "wovyr";
 --> statement-breakpoint
+CREATE TABLE "wovyr"."dead_letters" (
+	"at" bigint NOT NULL,
+	"attempts" integer NOT NULL,
+	"tenant" text collate "C" NOT NULL,
+	"run" text collate "C" NOT NULL,
+	"effect" text collate "C" NOT NULL,
+	"kind" text collate "C" NOT NULL,
+	"workflow" text collate "C" NOT NULL,
+	"id" text collate "C" NOT NULL,
+	"name" text collate "C" NOT NULL,
+	"failure" text collate "C" NOT NULL,
+	CONSTRAINT "dead_letters_pk" PRIMARY KEY("tenant","run","effect")
+);
+--> statement-breakpoint
 CREATE TABLE "wovyr"."groups" (
 	"name" text collate "C" PRIMARY KEY NOT NULL,
 	"first" integer NOT NULL,
 	"shards" integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "wovyr"."heartbeats" (
+	"at" bigint NOT NULL,
+	"attempt" integer NOT NULL,
+	"tenant" text collate "C" NOT NULL,
+	"run" text collate "C" NOT NULL,
+	"effect" text collate "C" NOT NULL,
+	"details" text collate "C" NOT NULL,
+	CONSTRAINT "heartbeats_pk" PRIMARY KEY("tenant","run","effect")
 );
 --> statement-breakpoint
 CREATE TABLE "wovyr"."history" (
@@ -52,6 +76,19 @@ CREATE TABLE "wovyr"."instances" (
 	CONSTRAINT "instances_pk" PRIMARY KEY("tenant","run")
 );
 --> statement-breakpoint
+CREATE TABLE "wovyr"."publications" (
+	"position" bigserial NOT NULL,
+	"at" bigint NOT NULL,
+	"tenant" text collate "C" NOT NULL,
+	"id" text collate "C" NOT NULL,
+	"name" text collate "C" NOT NULL,
+	"key" text collate "C",
+	"topic" text collate "C" NOT NULL,
+	"digest" text collate "C" NOT NULL,
+	"fact" text collate "C" NOT NULL,
+	CONSTRAINT "publications_pk" PRIMARY KEY("tenant","id")
+);
+--> statement-breakpoint
 CREATE TABLE "wovyr"."shards" (
 	"id" integer PRIMARY KEY NOT NULL,
 	"group" text collate "C" NOT NULL,
@@ -67,6 +104,15 @@ CREATE TABLE "wovyr"."start_keys" (
 	"run" text collate "C" NOT NULL,
 	"digest" text collate "C" NOT NULL,
 	CONSTRAINT "start_keys_pk" PRIMARY KEY("tenant","slot")
+);
+--> statement-breakpoint
+CREATE TABLE "wovyr"."step_outcomes" (
+	"at" bigint NOT NULL,
+	"tenant" text collate "C" NOT NULL,
+	"run" text collate "C" NOT NULL,
+	"effect" text collate "C" NOT NULL,
+	"outcome" text collate "C",
+	CONSTRAINT "step_outcomes_pk" PRIMARY KEY("tenant","run","effect")
 );
 --> statement-breakpoint
 CREATE TABLE "wovyr"."strikes" (
@@ -87,11 +133,27 @@ CREATE TABLE "wovyr"."timers" (
 	CONSTRAINT "timers_pk" PRIMARY KEY("tenant","run","effect")
 );
 --> statement-breakpoint
+CREATE TABLE "wovyr"."waits" (
+	"shard" integer NOT NULL,
+	"tenant" text collate "C" NOT NULL,
+	"run" text collate "C" NOT NULL,
+	"effect" text collate "C" NOT NULL,
+	"name" text collate "C" NOT NULL,
+	"key" text collate "C",
+	"topic" text collate "C" NOT NULL,
+	CONSTRAINT "waits_pk" PRIMARY KEY("tenant","run","effect")
+);
+--> statement-breakpoint
+CREATE INDEX "dead_letters_at" ON "wovyr"."dead_letters" USING btree ("tenant","at","run","effect");--> statement-breakpoint
 CREATE INDEX "inbox_posted" ON "wovyr"."inbox" USING btree ("shard","position");--> statement-breakpoint
 CREATE INDEX "instance_attributes_search" ON "wovyr"."instance_attributes" USING gin ("attributes" jsonb_path_ops);--> statement-breakpoint
 CREATE UNIQUE INDEX "instances_open" ON "wovyr"."instances" USING btree ("tenant","id") WHERE "wovyr"."instances"."closed_at" is null;--> statement-breakpoint
 CREATE INDEX "instances_closed" ON "wovyr"."instances" USING btree ("tenant","id","run") WHERE "wovyr"."instances"."closed_at" is not null;--> statement-breakpoint
 CREATE INDEX "instances_busy" ON "wovyr"."instances" USING btree ("shard","run","tenant") WHERE "wovyr"."instances"."busy";--> statement-breakpoint
 CREATE INDEX "instances_parked" ON "wovyr"."instances" USING btree ("shard","run","tenant") WHERE "wovyr"."instances"."status" = 'parked';--> statement-breakpoint
+CREATE INDEX "publications_topic" ON "wovyr"."publications" USING btree ("tenant","topic","position");--> statement-breakpoint
+CREATE INDEX "publications_at" ON "wovyr"."publications" USING btree ("at");--> statement-breakpoint
 CREATE INDEX "start_keys_at" ON "wovyr"."start_keys" USING btree ("at");--> statement-breakpoint
-CREATE INDEX "timers_due" ON "wovyr"."timers" USING btree ("shard","due");
+CREATE INDEX "step_outcomes_at" ON "wovyr"."step_outcomes" USING btree ("at");--> statement-breakpoint
+CREATE INDEX "timers_due" ON "wovyr"."timers" USING btree ("shard","due");--> statement-breakpoint
+CREATE INDEX "waits_topic" ON "wovyr"."waits" USING btree ("tenant","topic","run");

@@ -7,19 +7,51 @@ ALTER TABLE "wovyr"."inbox" SET (autovacuum_vacuum_scale_factor = 0.05, autovacu
 --> statement-breakpoint
 ALTER TABLE "wovyr"."timers" SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.5);
 --> statement-breakpoint
+ALTER TABLE "wovyr"."waits" SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.5);
+--> statement-breakpoint
+ALTER TABLE "wovyr"."heartbeats" SET (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05);
+--> statement-breakpoint
+-- The statuses of runs that may still take turns; `openStatuses` in the port.
+CREATE FUNCTION "wovyr"."is_open_1"(status text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  select status in ('open', 'parked', 'paused', 'compensating')
+$$;
+--> statement-breakpoint
+-- Who publishes and who begins to wait for the same take turns by a lock on one of 256 slots: a flush takes few locks, however many keys it waits for.
+-- Waits share it, and take it before they look back; a publication has it alone, and takes it before its position and before it looks for waits. So one of
+-- the two sees the other, and positions rise in the order of commits. It works on snapshots that are younger than the lock.
+CREATE FUNCTION "wovyr"."topic_slot_1"(tenant text, topic text) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+  select hashtext(tenant || E'\x1f' || topic) & 255
+$$;
+--> statement-breakpoint
+-- `positionedFact` in the port.
+CREATE FUNCTION "wovyr"."positioned_1"(fact text, "position" bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  select '{"position":' || "position"::text || ',' || substr(fact, 2)
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."check_isolation_1"() RETURNS void LANGUAGE plpgsql AS $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'events with keys need the isolation "read committed", and the default of this database or role is "%"; set default_transaction_isolation',
+      current_setting('transaction_isolation') using errcode = '25000';
+  end if;
+end
+$$;
+--> statement-breakpoint
 -- One flush: every turn that its fence and its tail admit becomes durable, whole; the others leave no trace.
 --
 -- 1. The fence is a share lock on the shards' rows, taken in the order given (that of their numbers) and held to the end of the transaction: a takeover waits for the
 --    flush, and a flush that waited for a takeover sees the new epoch.
 -- 2. Every write but the guarded update and inserts is filtered by what they admitted.
--- 3. Order: later turns, first turns, children, history, timers, attributes, inboxes (new messages, then consumed ones, then those of closed runs).
+-- 3. Order: later turns, first turns, children, history, timers, attributes, waits, inboxes (new messages, then what waits find when they look back, then
+--    consumed ones, then those of closed runs), dead letters.
 -- 4. Every table is reached by an index, whatever the statistics say. A plan made while a table held one row would otherwise walk all of it for ever
 --    after. So rows are looked up in lateral subqueries behind `offset 0`, which admit one order of joining, and then changed by their `ctid`.
 --    Membership among the flush's own rows is written `(x in (select …)) is true`, which stays a hashed subplan.
 --
 -- A list of texts comes as one text in which U+001F ends each value (the array made of it has one more element, empty); in nullable ones an empty value
 -- stands for null. The first `creates` of the `turns` are first turns; lists of parts name their turn by its place, from 1 on. A message belongs to a
--- child's start (its place), to its rejection (minus its place) or to neither (0). `done` is null when every turn is done.
+-- child's start (its place), to its rejection (minus its place) or to neither (0). A wait without a key is `after` -1 and does not look back. `done` is null
+-- when every turn is done; `receivers` are the turns whose waits found something.
 CREATE FUNCTION "wovyr"."commit_1"(
   creates integer, turns integer,
   fence_shards integer[], fence_epochs bigint[],
@@ -35,7 +67,11 @@ CREATE FUNCTION "wovyr"."commit_1"(
   messages integer, message_turns integer[], message_children integer[], message_tenants text, message_runs text, message_shards integer[],
   message_ids text, message_facts text,
   consumed integer, consumed_turns integer[], consumed_ids text,
-  OUT done text, OUT rejected text
+  waits integer, wait_turns integer[], wait_effects text, wait_names text, wait_keys text, wait_topics text, wait_afters bigint[],
+  waits_done integer, wait_done_turns integer[], wait_done_effects text,
+  letters integer, letter_turns integer[], letter_effects text, letter_kinds text, letter_names text, letter_attempts integer[], letter_failures text,
+  letters_done integer, letter_done_turns integer[], letter_done_effects text,
+  OUT done text, OUT rejected text, OUT receivers text
 ) LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_material = off SET plan_cache_mode = force_generic_plan
 AS $$
@@ -68,6 +104,10 @@ declare
   all_done boolean;
   born bigint[];
   all_born boolean;
+  effects text[];
+  names text[];
+  keys text[];
+  topics text[];
 begin
   select array_agg(locked.id) into fenced
   from unnest(fence_shards, fence_epochs) f(id, epoch)
@@ -80,11 +120,27 @@ begin
     raise exception 'a text of a turn holds U+001F' using errcode = '22021';
   end if;
 
+  if waits > 0 then
+    effects := string_to_array(wait_effects, sep);
+    names := string_to_array(wait_names, sep);
+    keys := string_to_array(wait_keys, sep);
+    topics := string_to_array(wait_topics, sep);
+    if cardinality(effects) <> waits + 1 or cardinality(names) <> waits + 1 or cardinality(keys) <> waits + 1 or cardinality(topics) <> waits + 1 then
+      raise exception 'a text of a wait holds U+001F' using errcode = '22021';
+    end if;
+    -- Before anything that another flush could wait for, and in order.
+    perform wovyr.check_isolation_1() where 0 <= any (wait_afters);
+    perform pg_advisory_xact_lock_shared(1471238, l.slot) from (
+      select distinct wovyr.topic_slot_1(tenants[w.turn], w.topic) as slot
+      from unnest(wait_turns, topics, wait_afters) w(turn, topic, after) where w.after >= 0 order by 1
+    ) l;
+  end if;
+
   if turns > creates then
     with written as (
       update wovyr.instances i
       set tail = t.tail + t.count, nonce = t.nonce, status = t.status, busy = t.busy,
-        closed_at = case when t.status in ('open', 'parked') then null else t.at end
+        closed_at = case when wovyr.is_open_1(t.status) then null else t.at end
       from (
         select u.*, found.tid
         from unnest(tenants, runs, turn_shards, turn_tails, turn_counts, turn_ats, nonces, statuses, turn_busy) with ordinality
@@ -126,14 +182,14 @@ begin
     with written as (
       insert into wovyr.instances
         (created_at, closed_at, shard, tail, busy, tenant, run, id, workflow, version, status, nonce, parent, correlation_id)
-      select c.at, case when c.status in ('open', 'parked') then null else c.at end, c.shard, c.count, c.busy, c.tenant, c.run, c.id, c.workflow,
+      select c.at, case when wovyr.is_open_1(c.status) then null else c.at end, c.shard, c.count, c.busy, c.tenant, c.run, c.id, c.workflow,
         c.version, c.status, c.nonce, c.parent, c.correlation
       from unnest(tenants, runs, turn_shards, turn_counts, turn_ats, nonces, statuses, turn_busy, ids, workflows, versions, parents, correlations, slots)
         with ordinality c(tenant, run, shard, count, at, nonce, status, busy, id, workflow, version, parent, correlation, slot, place)
       where c.place <= creates and (all_fenced or (c.shard in (select unnest(fenced))) is true)
         and (c.slot is null or ((c.tenant, c.run) in (select * from unnest(key_tenants, key_runs))) is true)
         -- The index of open ids does not guard a run that closes at once.
-        and (c.status in ('open', 'parked')
+        and (wovyr.is_open_1(c.status)
           or (select true from wovyr.instances i where i.tenant = c.tenant and i.id = c.id and i.closed_at is null limit 1) is null)
       on conflict do nothing returning tenant, run
     )
@@ -274,6 +330,29 @@ begin
     where t.place <= attribute_sets and t.value is not null and (all_done or (t.turn in (select unnest(accepted))) is true);
   end if;
 
+  if waits_done > 0 then
+    texts := string_to_array(wait_done_effects, sep);
+    if cardinality(texts) <> waits_done + 1 then
+      raise exception 'an effect holds U+001F' using errcode = '22021';
+    end if;
+    delete from wovyr.waits w using (
+      select found.tid from unnest(wait_done_turns, texts) with ordinality c(turn, effect, place)
+      cross join lateral (
+        select r.ctid as tid from wovyr.waits r where r.tenant = tenants[c.turn] and r.run = runs[c.turn] and r.effect = c.effect offset 0
+      ) found
+      where c.place <= waits_done and (all_done or (c.turn in (select unnest(accepted))) is true)
+      offset 0
+    ) t where w.ctid = t.tid;
+  end if;
+
+  if waits > 0 then
+    insert into wovyr.waits as w (shard, tenant, run, effect, name, key, topic)
+    select turn_shards[t.turn], tenants[t.turn], runs[t.turn], t.effect, t.name, case when t.after >= 0 then t.key end, t.topic
+    from unnest(wait_turns, effects, names, keys, topics, wait_afters) with ordinality t(turn, effect, name, key, topic, after, place)
+    where t.place <= waits and (all_done or (t.turn in (select unnest(accepted))) is true)
+    on conflict (tenant, run, effect) do update set name = excluded.name, key = excluded.key, topic = excluded.topic;
+  end if;
+
   if messages > 0 then
     ids := string_to_array(message_ids, sep);
     parents := string_to_array(message_tenants, sep);
@@ -294,6 +373,24 @@ begin
     on conflict do nothing;
   end if;
 
+  if waits > 0 then
+    with seen as (
+      select w.turn, w.place, p.position, p.id, p.fact
+      from unnest(wait_turns, topics, wait_afters) with ordinality w(turn, topic, after, place)
+      cross join lateral (
+        select p.position, p.id, p.fact from wovyr.publications p
+        where p.tenant = tenants[w.turn] and p.topic = w.topic and p.position > w.after order by p.position limit 100
+      ) p
+      where w.place <= waits and w.after >= 0 and (all_done or (w.turn in (select unnest(accepted))) is true)
+    ), posted as (
+      insert into wovyr.inbox (shard, tenant, run, message, fact)
+      select turn_shards[s.turn], tenants[s.turn], runs[s.turn], 'publication:' || s.id, wovyr.positioned_1(s.fact, s.position)
+      from seen s order by s.place, s.position
+      on conflict do nothing
+    )
+    select array_agg(distinct s.turn)::text into receivers from seen s;
+  end if;
+
   if consumed > 0 then
     texts := string_to_array(consumed_ids, sep);
     if cardinality(texts) <> consumed + 1 then
@@ -305,6 +402,21 @@ begin
         select r.ctid as tid from wovyr.inbox r where r.tenant = tenants[c.turn] and r.run = runs[c.turn] and r.message = c.message offset 0
       ) found
       where c.place <= consumed and (all_done or (c.turn in (select unnest(accepted))) is true)
+      offset 0
+    ) t where w.ctid = t.tid;
+  end if;
+
+  if letters_done > 0 then
+    texts := string_to_array(letter_done_effects, sep);
+    if cardinality(texts) <> letters_done + 1 then
+      raise exception 'an effect holds U+001F' using errcode = '22021';
+    end if;
+    delete from wovyr.dead_letters w using (
+      select found.tid from unnest(letter_done_turns, texts) with ordinality c(turn, effect, place)
+      cross join lateral (
+        select r.ctid as tid from wovyr.dead_letters r where r.tenant = tenants[c.turn] and r.run = runs[c.turn] and r.effect = c.effect offset 0
+      ) found
+      where c.place <= letters_done and (all_done or (c.turn in (select unnest(accepted))) is true)
       offset 0
     ) t where w.ctid = t.tid;
   end if;
@@ -322,6 +434,39 @@ begin
       where all_done or (c.turn in (select unnest(accepted))) is true
       offset 0
     ) t where w.ctid = t.tid;
+    delete from wovyr.waits w using (
+      select found.tid from unnest(closings) c(turn)
+      cross join lateral (select r.ctid as tid from wovyr.waits r where r.tenant = tenants[c.turn] and r.run = runs[c.turn] offset 0) found
+      where all_done or (c.turn in (select unnest(accepted))) is true
+      offset 0
+    ) t where w.ctid = t.tid;
+    delete from wovyr.dead_letters w using (
+      select found.tid from unnest(closings) c(turn)
+      cross join lateral (
+        select r.ctid as tid from wovyr.dead_letters r
+        where r.tenant = tenants[c.turn] and r.run = runs[c.turn] and r.kind in ('activity', 'compensation') offset 0
+      ) found
+      where all_done or (c.turn in (select unnest(accepted))) is true
+      offset 0
+    ) t where w.ctid = t.tid;
+  end if;
+
+  if letters > 0 then
+    effects := string_to_array(letter_effects, sep);
+    names := string_to_array(letter_names, sep);
+    texts := string_to_array(letter_kinds, sep);
+    events := string_to_array(letter_failures, sep);
+    if cardinality(effects) <> letters + 1 or cardinality(names) <> letters + 1 or cardinality(texts) <> letters + 1
+      or cardinality(events) <> letters + 1 then
+      raise exception 'a text of a dead letter holds U+001F' using errcode = '22021';
+    end if;
+    insert into wovyr.dead_letters as w (at, attempts, tenant, run, effect, kind, workflow, id, name, failure)
+    select turn_ats[t.turn], t.attempts, tenants[t.turn], runs[t.turn], t.effect, t.kind, i.workflow, i.id, t.name, t.failure
+    from unnest(letter_turns, effects, texts, names, letter_attempts, events) with ordinality t(turn, effect, kind, name, attempts, failure, place)
+    cross join lateral (select r.workflow, r.id from wovyr.instances r where r.tenant = tenants[t.turn] and r.run = runs[t.turn] offset 0) i
+    where t.place <= letters and (all_done or (t.turn in (select unnest(accepted))) is true)
+    on conflict (tenant, run, effect) do update
+      set at = excluded.at, attempts = excluded.attempts, kind = excluded.kind, name = excluded.name, failure = excluded.failure;
   end if;
 end
 $$;

@@ -93,6 +93,261 @@ begin
 end
 $$;
 --> statement-breakpoint
+-- The lock is described in 0001_commit.sql. Lists of texts as in commit_1.
+CREATE FUNCTION "wovyr"."publish_1"(
+  asked_tenant text, asked_id text, asked_name text, asked_key text, asked_topic text, asked_digest text, asked_fact text, asked_at bigint,
+  OUT known boolean, OUT first_digest text, OUT placed double precision, OUT runs text, OUT shards text
+) LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+declare
+  place bigint;
+begin
+  if asked_key is not null then
+    perform wovyr.check_isolation_1();
+    perform pg_advisory_xact_lock(1471238, wovyr.topic_slot_1(asked_tenant, asked_topic));
+  end if;
+  known := false;
+  loop
+    insert into wovyr.publications as p (at, tenant, id, name, key, topic, digest, fact)
+    values (asked_at, asked_tenant, asked_id, asked_name, asked_key, asked_topic, asked_digest, asked_fact)
+    on conflict (tenant, id) do nothing returning p.position into place;
+    exit when found;
+    -- None when it expired just now.
+    select true, p.digest, p.position::double precision into known, first_digest, placed
+    from wovyr.publications p where p.tenant = asked_tenant and p.id = asked_id;
+    if found then
+      return;
+    end if;
+    known := false;
+  end loop;
+  first_digest := asked_digest;
+  placed := place;
+  with receivers as (
+    select distinct w.run, w.shard from wovyr.waits w where w.tenant = asked_tenant and w.topic = asked_topic
+  ), posted as (
+    insert into wovyr.inbox as m (shard, tenant, run, message, fact)
+    select r.shard, asked_tenant, r.run, 'publication:' || asked_id, wovyr.positioned_1(asked_fact, place) from receivers r order by r.run
+    on conflict do nothing returning m.run, m.shard
+  )
+  select string_agg(p.run || E'\x1f', '' order by p.run), array_agg(p.shard order by p.run)::text into runs, shards from posted p;
+end
+$$;
+--> statement-breakpoint
+-- Removes the oldest of those that are older than `before`; says how many.
+CREATE FUNCTION "wovyr"."expire_publications_1"(before bigint, most integer) RETURNS integer LANGUAGE plpgsql
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+declare
+  gone integer;
+begin
+  delete from wovyr.publications p where p.ctid = any (array(select o.ctid from wovyr.publications o where o.at < before order by o.at limit most));
+  get diagnostics gone = row_count;
+  return gone;
+end
+$$;
+--> statement-breakpoint
+-- Writes a run with its whole history: 'done', 'run-exists' or 'id-taken'. Lists of texts as in commit_1.
+CREATE FUNCTION "wovyr"."import_1"(
+  asked_tenant text, asked_run text, asked_shard integer, asked_tail integer, asked_busy boolean, asked_created bigint, asked_closed bigint, asked_id text,
+  asked_workflow text, asked_version text, asked_status text, asked_parent text, asked_correlation text, asked_attributes text,
+  turns integer, seqs integer[], counts integer[], ats bigint[], nodes text, events text,
+  messages integer, message_ids text, message_facts text
+) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+declare
+  sep constant text := E'\x1f';
+  a_nodes text[] := string_to_array(nodes, sep);
+  a_events text[] := string_to_array(events, sep);
+  a_ids text[] := string_to_array(message_ids, sep);
+  a_facts text[] := string_to_array(message_facts, sep);
+begin
+  if (turns > 0 and (cardinality(a_nodes) <> turns + 1 or cardinality(a_events) <> turns + 1))
+    or (messages > 0 and (cardinality(a_ids) <> messages + 1 or cardinality(a_facts) <> messages + 1)) then
+    raise exception 'a text of an imported run holds U+001F' using errcode = '22021';
+  end if;
+  loop
+    insert into wovyr.instances
+      (created_at, closed_at, shard, tail, busy, tenant, run, id, workflow, version, status, nonce, parent, correlation_id)
+    values (asked_created, asked_closed, asked_shard, asked_tail, asked_busy, asked_tenant, asked_run, asked_id, asked_workflow, asked_version,
+      asked_status, '', asked_parent, asked_correlation)
+    on conflict do nothing;
+    exit when found;
+    if exists (select from wovyr.instances i where i.tenant = asked_tenant and i.run = asked_run) then
+      return 'run-exists';
+    end if;
+    if exists (select from wovyr.instances i where i.tenant = asked_tenant and i.id = asked_id and i.closed_at is null) then
+      return 'id-taken';
+    end if;
+    -- Whoever was in the way has closed just now.
+  end loop;
+  insert into wovyr.history (at, seq, count, tenant, run, node, events)
+  select t.at, t.seq, t.count, asked_tenant, asked_run, t.node, t.events
+  from unnest(ats, seqs, counts, a_nodes, a_events) with ordinality t(at, seq, count, node, events, place) where t.place <= turns;
+  if asked_attributes is not null then
+    insert into wovyr.instance_attributes (tenant, run, attributes) values (asked_tenant, asked_run, asked_attributes::jsonb);
+  end if;
+  insert into wovyr.inbox (shard, tenant, run, message, fact)
+  select asked_shard, asked_tenant, asked_run, m.id, m.fact
+  from unnest(a_ids, a_facts) with ordinality m(id, fact, place) where m.place <= messages order by m.place
+  on conflict do nothing;
+  return 'done';
+end
+$$;
+--> statement-breakpoint
+-- Removes closed runs with all that belongs to them; says how many. A start key has the time of its run's creation, and is found by it. `coalesce` keeps the
+-- planner from the indexes of open and of closed runs.
+CREATE FUNCTION "wovyr"."delete_1"(tenants text, runs text) RETURNS integer LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_material = off SET plan_cache_mode = force_generic_plan AS $$
+declare
+  gone_tenants text[];
+  gone_runs text[];
+  gone_ats bigint[];
+  each_table text;
+begin
+  with removed as (
+    delete from wovyr.instances i using (
+      select found.tid from unnest(string_to_array(tenants, E'\x1f'), string_to_array(runs, E'\x1f')) k(tenant, run)
+      cross join lateral (
+        select r.ctid as tid from wovyr.instances r where r.tenant = k.tenant and r.run = k.run and coalesce(r.closed_at, -1) <> -1 offset 0
+      ) found
+      offset 0
+    ) t where i.ctid = t.tid and coalesce(i.closed_at, -1) <> -1 returning i.tenant, i.run, i.created_at
+  )
+  select array_agg(r.tenant), array_agg(r.run), array_agg(r.created_at) into gone_tenants, gone_runs, gone_ats from removed r;
+  if gone_runs is null then
+    return 0;
+  end if;
+  foreach each_table in array array[
+    'history', 'instance_attributes', 'inbox', 'timers', 'waits', 'dead_letters', 'heartbeats', 'step_outcomes', 'strikes'
+  ] loop
+    execute format('delete from wovyr.%1$I w using (
+      select found.tid from unnest($1, $2) k(tenant, run)
+      cross join lateral (select r.ctid as tid from wovyr.%1$I r where r.tenant = k.tenant and r.run = k.run offset 0) found
+      offset 0
+    ) t where w.ctid = t.tid', each_table) using gone_tenants, gone_runs;
+  end loop;
+  delete from wovyr.start_keys w using (
+    select found.tid from unnest(gone_tenants, gone_runs, gone_ats) k(tenant, run, at)
+    cross join lateral (select r.ctid as tid, r.tenant, r.run from wovyr.start_keys r where r.at = k.at offset 0) found
+    where found.tenant = k.tenant and found.run = k.run
+    offset 0
+  ) t where w.ctid = t.tid;
+  return cardinality(gone_runs);
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."drop_dead_letters_1"(tenants text, runs text, effects text) RETURNS void LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  delete from wovyr.dead_letters w using (
+    select found.tid
+    from unnest(string_to_array(tenants, E'\x1f'), string_to_array(runs, E'\x1f'), string_to_array(effects, E'\x1f')) k(tenant, run, effect)
+    cross join lateral (
+      select r.ctid as tid from wovyr.dead_letters r where r.tenant = k.tenant and r.run = k.run and r.effect = k.effect offset 0
+    ) found
+    offset 0
+  ) t where w.ctid = t.tid;
+end
+$$;
+--> statement-breakpoint
+-- Upserts in the order of their keys, so that two who save at once do not block each other for ever.
+CREATE FUNCTION "wovyr"."save_heartbeats_1"(
+  beats integer, tenants text, runs text, effects text, attempts integer[], ats bigint[], details text
+) RETURNS void LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+declare
+  sep constant text := E'\x1f';
+  a_tenants text[] := string_to_array(tenants, sep);
+  a_runs text[] := string_to_array(runs, sep);
+  a_effects text[] := string_to_array(effects, sep);
+  a_details text[] := string_to_array(details, sep);
+begin
+  if cardinality(a_tenants) <> beats + 1 or cardinality(a_runs) <> beats + 1 or cardinality(a_effects) <> beats + 1
+    or cardinality(a_details) <> beats + 1 then
+    raise exception 'a text of a heartbeat holds U+001F' using errcode = '22021';
+  end if;
+  insert into wovyr.heartbeats as h (at, attempt, tenant, run, effect, details)
+  select b.at, b.attempt, b.tenant, b.run, b.effect, b.details
+  from unnest(ats, attempts, a_tenants, a_runs, a_effects, a_details) with ordinality b(at, attempt, tenant, run, effect, details, place)
+  cross join lateral (
+    select from wovyr.instances i where i.tenant = b.tenant and i.run = b.run and coalesce(i.closed_at, -1) = -1 offset 0
+  ) alive
+  where b.place <= beats order by b.tenant, b.run, b.effect
+  on conflict (tenant, run, effect) do update set at = excluded.at, attempt = excluded.attempt, details = excluded.details
+  where (h.attempt, h.at) < (excluded.attempt, excluded.at);
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."drop_heartbeats_1"(tenants text, runs text, effects text) RETURNS void LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  delete from wovyr.heartbeats w using (
+    select found.tid
+    from unnest(string_to_array(tenants, E'\x1f'), string_to_array(runs, E'\x1f'), string_to_array(effects, E'\x1f')) k(tenant, run, effect)
+    cross join lateral (
+      select r.ctid as tid from wovyr.heartbeats r where r.tenant = k.tenant and r.run = k.run and r.effect = k.effect offset 0
+    ) found
+    offset 0
+  ) t where w.ctid = t.tid;
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."heartbeats_1"(asked_tenant text, asked_run text)
+RETURNS TABLE (effect text, attempt integer, at double precision, details text) LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  return query
+  select h.effect, h.attempt, h.at::double precision, h.details from wovyr.heartbeats h
+  where h.tenant = asked_tenant and h.run = asked_run order by h.effect;
+end
+$$;
+--> statement-breakpoint
+-- The first outcome of an effect wins; the winner is returned.
+CREATE FUNCTION "wovyr"."save_step_outcome_1"(
+  asked_tenant text, asked_run text, asked_effect text, asked_at bigint, asked_outcome text, OUT won boolean, OUT winner text
+) LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  loop
+    insert into wovyr.step_outcomes (tenant, run, effect, at, outcome)
+    values (asked_tenant, asked_run, asked_effect, asked_at, asked_outcome) on conflict (tenant, run, effect) do nothing;
+    if found then
+      won := true;
+      winner := asked_outcome;
+      return;
+    end if;
+    select false, s.outcome into won, winner from wovyr.step_outcomes s
+    where s.tenant = asked_tenant and s.run = asked_run and s.effect = asked_effect;
+    exit when found;
+  end loop;
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."step_outcomes_1"(asked_tenant text, asked_run text)
+RETURNS TABLE (effect text, at double precision, outcome text) LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  return query
+  select s.effect, s.at::double precision, s.outcome from wovyr.step_outcomes s
+  where s.tenant = asked_tenant and s.run = asked_run order by s.effect;
+end
+$$;
+--> statement-breakpoint
+-- Looks at `most` outcomes from the time `since` on (and those of the same time as the last), and removes those of runs that are closed or gone. Says from
+-- which time to go on; null: there are no more.
+CREATE FUNCTION "wovyr"."expire_step_outcomes_1"(since bigint, before bigint, most integer) RETURNS double precision LANGUAGE plpgsql
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+declare
+  last bigint;
+begin
+  select s.at into last from wovyr.step_outcomes s where s.at >= since and s.at < before order by s.at offset most - 1 limit 1;
+  delete from wovyr.step_outcomes w using (
+    select s.ctid as tid from wovyr.step_outcomes s
+    where s.at >= since and s.at < before and (last is null or s.at <= last)
+      and (select coalesce(i.closed_at, -1) = -1 from wovyr.instances i where i.tenant = s.tenant and i.run = s.run) is not true
+    offset 0
+  ) t where w.ctid = t.tid;
+  return last + 1;
+end
+$$;
+--> statement-breakpoint
 -- An instance as one text: its fields joined by U+001F, nulls as empty texts.
 CREATE FUNCTION "wovyr"."instance_1"(i "wovyr"."instances", attributes jsonb) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   select i.tenant || E'\x1f' || i.run || E'\x1f' || i.id || E'\x1f' || i.shard::text || E'\x1f' || i.workflow || E'\x1f' || i.version || E'\x1f'
@@ -250,6 +505,68 @@ begin
     missing := missing - got;
     exit when last is null;
     reached := last;
+  end loop;
+end
+$$;
+--> statement-breakpoint
+CREATE FUNCTION "wovyr"."dead_letter_1"(asked_tenant text, asked_run text, asked_effect text)
+RETURNS TABLE (tenant text, run text, effect text, at double precision, kind text, workflow text, id text, name text, attempts integer, failure text)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  return query
+  select d.tenant, d.run, d.effect, d.at::double precision, d.kind, d.workflow, d.id, d.name, d.attempts, d.failure from wovyr.dead_letters d
+  where d.tenant = asked_tenant and d.run = asked_run and d.effect = asked_effect;
+end
+$$;
+--> statement-breakpoint
+-- Newest first. A filter that is null admits all.
+CREATE FUNCTION "wovyr"."dead_letters_1"(
+  asked_tenant text, asked_workflow text, asked_kind text, asked_id text, asked_name text, before_at bigint, before_run text, before_effect text, most integer
+) RETURNS TABLE (tenant text, run text, effect text, at double precision, kind text, workflow text, id text, name text, attempts integer, failure text)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  return query
+  select d.tenant, d.run, d.effect, d.at::double precision, d.kind, d.workflow, d.id, d.name, d.attempts, d.failure from wovyr.dead_letters d
+  where d.tenant = asked_tenant and (d.at, d.run, d.effect) < (before_at, before_run, before_effect)
+    and (asked_workflow is null or d.workflow = asked_workflow) and (asked_kind is null or d.kind = asked_kind)
+    and (asked_id is null or d.id = asked_id) and (asked_name is null or d.name = asked_name)
+  order by d.at desc, d.run desc, d.effect desc limit most;
+end
+$$;
+--> statement-breakpoint
+-- The messages of one run.
+CREATE FUNCTION "wovyr"."inbox_of_1"(asked_tenant text, asked_run text, most integer)
+RETURNS TABLE (tenant text, run text, shard integer, message text, fact text, "position" double precision) LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+begin
+  return query
+  select m.tenant, m.run, m.shard, m.message, m.fact, m.position::double precision
+  from (select i.* from wovyr.inbox i where i.tenant = asked_tenant and i.run = asked_run offset 0) m order by m.position limit most;
+end
+$$;
+--> statement-breakpoint
+-- Runs that closed before a time, by tenant and run: of each tenant those up to `last_run`, from one tenant to the next by index.
+CREATE FUNCTION "wovyr"."closed_1"(before bigint, last_run text, after_tenant text, after_run text, most integer)
+RETURNS TABLE (instance text) LANGUAGE plpgsql STABLE
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan AS $$
+declare
+  missing integer := most;
+  got integer;
+  here text := after_tenant;
+  reached text := after_run;
+begin
+  while missing > 0 and here is not null loop
+    return query
+    select wovyr.instance_1(i, (select a.attributes from wovyr.instance_attributes a where a.tenant = i.tenant and a.run = i.run))
+    from (
+      select r.* from wovyr.instances r where r.tenant = here and r.run > reached and r.run < last_run and coalesce(r.closed_at, before) < before
+      order by r.tenant, r.run limit missing
+    ) i order by i.run;
+    get diagnostics got = row_count;
+    missing := missing - got;
+    select min(r.tenant) into here from wovyr.instances r where r.tenant > here;
+    reached := '';
   end loop;
 end
 $$;

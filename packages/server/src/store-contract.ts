@@ -8,12 +8,16 @@
 import assert from "node:assert/strict";
 import * as nodeTest from "node:test";
 import type { Store, StoreOptions } from "./engine/ports/store.ts";
+import { activityRecords } from "./store/contract/activity-records.ts";
 import { children } from "./store/contract/children.ts";
+import { deadLetters } from "./store/contract/dead-letters.ts";
 import { inbox } from "./store/contract/inbox.ts";
 import { closing, lifecycle } from "./store/contract/lifecycle.ts";
 import { model } from "./store/contract/model.ts";
 import { ownership } from "./store/contract/ownership.ts";
+import { publications } from "./store/contract/publications.ts";
 import { reads } from "./store/contract/reads.ts";
+import { runs as wholeRuns } from "./store/contract/runs.ts";
 import type { ContractSubject, Suite, TestApi } from "./store/contract/suite.ts";
 import { texts } from "./store/contract/texts.ts";
 import { timers } from "./store/contract/timers.ts";
@@ -53,7 +57,22 @@ export function storeContract(
         return opened;
       },
     };
-    for (const part of [lifecycle, ownership, turns, children, inbox, timers, reads, texts, model, closing]) part(suite);
+    const parts = [
+      lifecycle,
+      ownership,
+      turns,
+      children,
+      inbox,
+      timers,
+      publications,
+      deadLetters,
+      wholeRuns,
+      activityRecords,
+      reads,
+      texts,
+      model,
+    ];
+    for (const part of [...parts, closing]) part(suite);
   });
 }
 

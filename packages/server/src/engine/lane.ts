@@ -11,7 +11,7 @@ import type { WovyrError } from "@wovyr/sdk";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
-import { type FlushOutcome, type ShardEpoch, type Store, StoreUnavailableError, type TurnWrite } from "./ports/store.ts";
+import { type FlushOutcome, nothingDone, type ShardEpoch, type Store, StoreUnavailableError, type TurnWrite } from "./ports/store.ts";
 
 export type TurnOutcome =
   | { readonly kind: "durable"; readonly rejectedChildren: ReadonlySet<string> }
@@ -169,7 +169,7 @@ export class Lane {
   }
 
   async #commit(entries: readonly Entry[]): Promise<FlushOutcome | Error> {
-    if (entries.length === 0) return { done: new Set(), rejectedChildren: new Set(), failed: new Map() };
+    if (entries.length === 0) return nothingDone();
     try {
       const outcome = await this.#store.commit({ fence: this.#fence(entries), turns: entries.map((entry) => entry.write) });
       this.#flushes += 1;

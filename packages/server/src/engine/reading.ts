@@ -129,7 +129,16 @@ export class Reading {
 
 function storedStatus(status: Status): StoredStatus {
   if (isClosed(status)) return status;
-  return status === "Parked" ? "parked" : "open";
+  switch (status) {
+    case "Parked":
+      return "parked";
+    case "Paused":
+      return "paused";
+    case "Compensating":
+      return "compensating";
+    default:
+      return "open";
+  }
 }
 
 function bounded(value: number, max: number, what: string): number {

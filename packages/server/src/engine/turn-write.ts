@@ -80,6 +80,10 @@ function turnWrite(
     children,
     sends,
     consumed: consumedOf(turn),
+    waits: nothing,
+    waitsDone: nothing,
+    deadLetters: nothing,
+    deadLettersDone: nothing,
   };
 }
 

@@ -11,12 +11,14 @@ import {
   type Turn,
   viewOfFailure,
 } from "@wovyr/sdk/internal";
-import type { InstanceRow } from "./ports/store.ts";
+import { type InstanceRow, isOpenStatus } from "./ports/store.ts";
+
+const shownAs = { parked: "Parked", paused: "Paused", compensating: "Compensating" } as const;
 
 /** The state of a row that is not closed, as far as the row itself tells it. */
 export function statusOf(row: InstanceRow): Status {
-  if (row.status === "parked") return "Parked";
-  if (row.status !== "open") return row.status;
+  if (!isOpenStatus(row.status)) return row.status;
+  if (row.status !== "open") return shownAs[row.status];
   if (row.tail === 0) return "Created";
   return row.busy ? "Running" : "Waiting";
 }

@@ -4,7 +4,7 @@
  * 1. A first turn that closes its run at once takes an id and frees it again: it and another first turn with that id are judged one after the other, in
  *    parts of their own.
  */
-import type { TurnWrite } from "../engine/ports/store.ts";
+import { isOpenStatus, type TurnWrite } from "../engine/ports/store.ts";
 
 /** Splits turns into parts to be committed one after another; nearly always one. */
 export function flushParts(turns: readonly TurnWrite[]): readonly (readonly TurnWrite[])[] {
@@ -31,5 +31,5 @@ export function flushParts(turns: readonly TurnWrite[]): readonly (readonly Turn
 }
 
 export function isClosing(turn: TurnWrite): boolean {
-  return turn.status !== "open" && turn.status !== "parked";
+  return !isOpenStatus(turn.status);
 }

@@ -6,23 +6,33 @@
  */
 import {
   type ClaimRequest,
+  type DeadLetter,
+  type DeadLetterFilter,
+  type DeadLetterPage,
+  type EffectKey,
   type Flush,
   type FlushOutcome,
+  type Heartbeat,
   type InboxMessage,
   type InstanceKey,
   type InstanceRow,
+  isOpenStatus,
   type ListFilter,
+  type Publication,
+  type RunImport,
   type ShardEpoch,
+  type StepOutcome,
   type Store,
   type StoreOptions,
   type StoreProvider,
   StoreUnavailableError,
 } from "../engine/ports/store.ts";
+import { isLater } from "./latest-heartbeats.ts";
 import { least } from "./memory/heap.ts";
 import { type RunRecord, toRow } from "./memory/run-record.ts";
 import { startSlot, Tables } from "./memory/tables.ts";
 import { earliest } from "./memory/timer-queue.ts";
-import { messageProblem } from "./storable.ts";
+import { checkStorable, messageProblem } from "./storable.ts";
 import { compareText } from "./text-order.ts";
 
 /** A store that lives as long as the provider: open it again and the data is still there. */
@@ -78,6 +88,108 @@ class MemoryStore implements Store {
   async drop(messages: readonly (InstanceKey & { readonly message: string })[]) {
     const tables = this.#open();
     for (const message of messages) tables.remove(message);
+  }
+
+  async publish(publication: Publication) {
+    const { tenant, id, name, key, digest, fact } = publication;
+    checkStorable({ tenant, id, name, key, digest, fact });
+    return this.#open().publish(publication);
+  }
+
+  async expirePublications(before: number) {
+    this.#open().publications.expire(before);
+  }
+
+  async importRun(run: RunImport) {
+    const { row, turns, inbox } = run;
+    const { tenant, id, workflow, version, correlationId } = row;
+    checkStorable({ tenant, run: row.run, id, workflow, version, correlationId });
+    for (const { node, events } of turns) checkStorable({ node, events });
+    if (isOpenStatus(row.status)) for (const { message, fact } of inbox) checkStorable({ message, fact });
+    return this.#open().importRun(run);
+  }
+
+  async deleteRuns(keys: readonly InstanceKey[]) {
+    return this.#open().deleteRuns(keys);
+  }
+
+  async listClosedBefore(before: number, page: { after?: InstanceKey; limit: number }) {
+    const rows: InstanceRow[] = [];
+    if (page.limit <= 0) return rows;
+    for (const record of this.#open().closedBefore(before, page.after)) {
+      rows.push(toRow(record));
+      if (rows.length >= page.limit) break;
+    }
+    return rows;
+  }
+
+  async addDeadLetter(letter: DeadLetter) {
+    const { tenant, run, effect, workflow, id, name, failure } = letter;
+    checkStorable({ tenant, run, effect, workflow, id, name, failure });
+    const { deadLetters } = this.#open();
+    if (deadLetters.get(letter) === undefined) deadLetters.set({ ...letter });
+  }
+
+  async listDeadLetters(tenant: string, filter: DeadLetterFilter, { after, limit }: DeadLetterPage) {
+    const wanted = Object.entries(filter) as [keyof DeadLetterFilter, string | undefined][];
+    const letters = [...this.#open().deadLetters.all()].filter(
+      (letter) =>
+        letter.tenant === tenant &&
+        wanted.every(([field, value]) => value === undefined || letter[field] === value) &&
+        (after === undefined || compareLetters(letter, after) > 0),
+    );
+    return least(letters, limit, compareLetters);
+  }
+
+  async getDeadLetter(tenant: string, run: string, effect: string) {
+    return this.#open().deadLetters.get({ tenant, run, effect });
+  }
+
+  async dropDeadLetters(keys: readonly EffectKey[]) {
+    const { deadLetters } = this.#open();
+    for (const key of keys) deadLetters.remove(key);
+  }
+
+  async saveHeartbeats(beats: readonly Heartbeat[]) {
+    const tables = this.#open();
+    for (const { tenant, run, effect, details } of beats) checkStorable({ tenant, run, effect, details });
+    for (const beat of beats) {
+      const known = tables.heartbeats.get(beat);
+      if (tables.isOpen(beat) && (known === undefined || isLater(beat, known))) tables.heartbeats.set({ ...beat });
+    }
+  }
+
+  async readHeartbeats(key: InstanceKey) {
+    return this.#open().heartbeats.ofRun(key);
+  }
+
+  async dropHeartbeats(keys: readonly EffectKey[]) {
+    const { heartbeats } = this.#open();
+    for (const key of keys) heartbeats.remove(key);
+  }
+
+  async expireHeartbeats(before: number) {
+    const { heartbeats } = this.#open();
+    for (const beat of heartbeats.all()) if (beat.at < before) heartbeats.remove(beat);
+  }
+
+  async saveStepOutcome(step: StepOutcome) {
+    const { stepOutcomes } = this.#open();
+    const { tenant, run, effect, outcome } = step;
+    checkStorable({ tenant, run, effect, outcome: outcome ?? undefined });
+    const known = stepOutcomes.get(step);
+    if (known !== undefined) return { won: false, outcome: known.outcome };
+    stepOutcomes.set({ ...step });
+    return { won: true, outcome };
+  }
+
+  async readStepOutcomes(key: InstanceKey) {
+    return this.#open().stepOutcomes.ofRun(key);
+  }
+
+  async expireStepOutcomes(before: number) {
+    const tables = this.#open();
+    for (const step of tables.stepOutcomes.all()) if (step.at < before && !tables.isOpen(step)) tables.stepOutcomes.remove(step);
   }
 
   async findInstance(tenant: string, id: string) {
@@ -144,6 +256,10 @@ class MemoryStore implements Store {
     return this.#open().inbox.list(new Set(shards), page.after ?? 0, page.limit);
   }
 
+  async readInbox(key: InstanceKey, limit: number) {
+    return this.#open().inboxOf(key, limit);
+  }
+
   async listTimers(shards: readonly number[], until: number, limit: number) {
     const tables = this.#open();
     const queues = [...new Set(shards)].map((shard) => tables.timers(shard));
@@ -181,6 +297,11 @@ class MemoryStore implements Store {
 
 function compareKeys(a: InstanceKey, b: InstanceKey): number {
   return compareText(a.run, b.run) || compareText(a.tenant, b.tenant);
+}
+
+/** Newest first. */
+function compareLetters(a: Pick<DeadLetter, "at" | "run" | "effect">, b: Pick<DeadLetter, "at" | "run" | "effect">): number {
+  return b.at - a.at || compareText(b.run, a.run) || compareText(b.effect, a.effect);
 }
 
 function matches(record: RunRecord, filter: ListFilter): boolean {

@@ -72,6 +72,13 @@ class EmbeddedStore extends SqlStore {
     clearStrikes(this.#strikePath, key);
   }
 
+  override async deleteRuns(keys: readonly InstanceKey[]) {
+    const count = await super.deleteRuns(keys);
+    const struck = new Set((await this.listStrikes()).map(({ run }) => run));
+    for (const key of keys) if (struck.has(key.run) && (await this.getInstance(key)) === undefined) clearStrikes(this.#strikePath, key);
+    return count;
+  }
+
   override close(): Promise<void> {
     this.#released ??= super.close().finally(() => this.#lock.release());
     return this.#released;

@@ -5,7 +5,7 @@
  *    form for it). JSON text, as `JSON.stringify` makes it, never does: it escapes all three.
  */
 import { WovyrError } from "@wovyr/sdk";
-import type { InboxMessage, NewInstance, TurnWrite } from "../engine/ports/store.ts";
+import type { DeadLetterWrite, InboxMessage, NewInstance, TurnWrite } from "../engine/ports/store.ts";
 
 declare global {
   interface String {
@@ -31,6 +31,11 @@ export class UnstorableTextError extends WovyrError {
 export function turnProblem(turn: TurnWrite): UnstorableTextError | undefined {
   const field = badTurnField(turn);
   return field === undefined ? undefined : new UnstorableTextError(field);
+}
+
+/** Refuses texts that no provider can keep, by the names of their fields. */
+export function checkStorable(fields: Readonly<Record<string, string | undefined>>): void {
+  for (const [field, text] of Object.entries(fields)) if (text !== undefined && !isStorable(text)) throw new UnstorableTextError(field);
 }
 
 /** Why a message can never be stored, if so. */
@@ -64,7 +69,24 @@ function badTurnField(turn: TurnWrite): string | undefined {
     const field = badMessageField(message, "sends");
     if (field !== undefined) return field;
   }
+  for (const wait of turn.waits) {
+    if (!isStorable(wait.effect)) return "waits.effect";
+    if (!isStorable(wait.name)) return "waits.name";
+    if (wait.key !== undefined && !isStorable(wait.key)) return "waits.key";
+  }
+  for (const effect of turn.waitsDone) if (!isStorable(effect)) return "waitsDone";
+  for (const letter of turn.deadLetters) {
+    const field = badLetterField(letter);
+    if (field !== undefined) return `deadLetters.${field}`;
+  }
+  for (const effect of turn.deadLettersDone) if (!isStorable(effect)) return "deadLettersDone";
   return undefined;
+}
+
+function badLetterField({ effect, name, failure }: DeadLetterWrite): string | undefined {
+  if (!isStorable(effect)) return "effect";
+  if (!isStorable(name)) return "name";
+  return isStorable(failure) ? undefined : "failure";
 }
 
 function badInstanceField(instance: NewInstance, path: string): string | undefined {

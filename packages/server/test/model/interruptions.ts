@@ -1,5 +1,5 @@
 /** What befalls the engine while it takes a step, and a store that refuses what it is to write. */
-import type { FlushOutcome, Store, StoreProvider } from "@wovyr/server/internal";
+import { type FlushOutcome, nothingDone, type Store, type StoreProvider } from "@wovyr/server/internal";
 import fc from "fast-check";
 
 export const interruptionKinds = [
@@ -29,7 +29,7 @@ export class RefusingStore {
     const refuse = (): FlushOutcome | undefined => {
       if (this.refusals === 0) return undefined;
       this.refusals -= 1;
-      return { done: new Set(), rejectedChildren: new Set(), failed: new Map() };
+      return nothingDone();
     };
     return {
       kind: inner.kind,

@@ -22,6 +22,10 @@ function turn(run: string): TurnWrite {
     children: [],
     sends: [],
     consumed: [],
+    waits: [],
+    waitsDone: [],
+    deadLetters: [],
+    deadLettersDone: [],
   };
 }
 

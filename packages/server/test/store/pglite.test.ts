@@ -73,8 +73,20 @@ describe("an embedded store in a directory", () => {
     assert.equal((await again.listStrikes()).length, 1);
     await again.clearStrikes(strike);
     assert.deepEqual(await again.listStrikes(), []);
-    const { granted } = await again.claimShards({ group: first.group, shards: 2, owner: "heir", lease: 1_000 });
-    assert.equal(granted[0]?.epoch, (first.fence[0]?.epoch ?? 0) + 1);
+    const closed = await start(
+      {
+        ...first,
+        fence: (await again.claimShards({ group: first.group, shards: 2, owner: "before", lease: 1_000 })).granted,
+        store: again,
+      },
+      { status: "Completed" },
+    );
+    for (const { run } of [turn, closed]) await recordStrike(again.strikes, { ...strike, run });
+    assert.equal(await again.deleteRuns([turn, closed]), 1);
+    assert.deepEqual(await again.listStrikes(), [{ ...strike, count: 1 }], "the strikes of a deleted run go with it");
+    await again.clearStrikes(strike);
+    const { granted } = await again.claimShards({ group: first.group, shards: 2, owner: "heir", lease: 1_000, dead: ["before"] });
+    assert.equal(granted[0]?.epoch, (first.fence[0]?.epoch ?? 0) + 2);
     const second = { ...first, store: again, fence: granted };
     assert.deepEqual(await commit(second, next(second, turn)), [turn.run]);
     await again.close();

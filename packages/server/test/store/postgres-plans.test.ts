@@ -3,10 +3,12 @@ import { test } from "node:test";
 import {
   child,
   commit,
+  deadLetter,
   firstTurn,
   instance,
   message,
   next,
+  publication,
   type Scenario,
   scenario,
   shard,
@@ -18,7 +20,19 @@ import { contractStoreOptions } from "../../src/store-contract.ts";
 import { createDatabase, type TestDatabase } from "./postgres-database.ts";
 
 const bulk = 20_000;
-const tables = ["instances", "history", "timers", "inbox", "start_keys", "instance_attributes"];
+const tables = [
+  "instances",
+  "history",
+  "timers",
+  "inbox",
+  "start_keys",
+  "instance_attributes",
+  "waits",
+  "publications",
+  "dead_letters",
+  "heartbeats",
+  "step_outcomes",
+];
 
 /** Uses every statement that a running orchestrator repeats, on `count` instances. */
 async function useEverything(at: Scenario, count: number): Promise<void> {
@@ -29,9 +43,18 @@ async function useEverything(at: Scenario, count: number): Promise<void> {
       timers: [{ effect: "1", due: index }],
       attributes: { a: index },
       create: instance({ startKey: { key: unique("key-"), digest: "d" } }),
+      waits: [
+        { effect: "1", name: "paid", key: `key-${index}`, after: 0 },
+        { effect: "2", name: "paid", after: 0 },
+      ],
+      deadLetters: [deadLetter({ effect: "1" }), deadLetter({ effect: "2" })],
     }),
   );
   await commit(at, ...first);
+  const published = [publication(at, { key: "key-0" }), publication(at, { key: unique("key-") })];
+  for (const event of published) await store.publish(event);
+  await store.saveHeartbeats(first.map((turn, index) => ({ ...turn, effect: "1", attempt: 1, at: index, details: "1" })));
+  for (const turn of first) await store.saveStepOutcome({ ...turn, effect: "1", at: 1_000, outcome: "1" });
   const letters = first.map(({ run }) => message(at, run));
   await store.post(letters);
   await store.drop(letters.slice(0, 1));
@@ -43,6 +66,10 @@ async function useEverything(at: Scenario, count: number): Promise<void> {
       consumed: [letters[index]?.message ?? ""],
       children: [child(at, turn)],
       sends: [message(at, turn.run), message(at, unique("nobody-"))],
+      waits: [{ effect: "3", name: "paid", key: published[1]?.key ?? "", after: 0 }],
+      waitsDone: ["1"],
+      deadLetters: [deadLetter({ effect: "3" })],
+      deadLettersDone: ["1"],
     }),
   );
   await commit(at, ...second, firstTurn(at, { create: instance({ id: first[0]?.create?.id ?? "" }) }));
@@ -56,10 +83,25 @@ async function useEverything(at: Scenario, count: number): Promise<void> {
     await store.listTimers(at.shards, 1_000, 10);
     await store.listInbox(at.shards, { limit: 10 });
     await store.listRunnable(at.shards, "busy", { limit: 10 });
+    await Promise.all([store.readInbox(some, 10), store.readHeartbeats(some), store.readStepOutcomes(some)]);
+    await store.listDeadLetters(at.tenant, {}, { limit: 10 });
+    await store.getDeadLetter(at.tenant, some.run, "2");
   };
   await read();
   await commit(at, ...second.map((turn) => next(at, turn, { status: "Completed" })), firstTurn(at, { status: "Completed" }));
   await read();
+  await store.listClosedBefore(Date.UTC(2026, 0, 1), { after: { tenant: at.tenant, run: "" }, limit: 10 });
+  await store.expirePublications(1);
+  await store.expireStepOutcomes(1);
+  await store.dropHeartbeats(first.slice(0, 2).map((turn) => ({ ...turn, effect: "1" })));
+  await store.dropDeadLetters(first.slice(0, 2).map((turn) => ({ ...turn, effect: "3" })));
+  await store.deleteRuns(first);
+  await store.importRun({
+    row: { ...some, id: unique("id-"), workflow: "w", version: "1", status: "open", busy: false, tail: 1, createdAt: 1 },
+    attributes: { a: 1 },
+    turns: [{ seq: 1, count: 1, at: 1, node: "n", events: "[]" }],
+    inbox: [{ message: "m", fact: "1" }],
+  });
 }
 
 /** Fills every table with closed and open instances of the same tenant, behind the statistics' back. */
@@ -76,7 +118,17 @@ async function fill(database: TestDatabase, at: Scenario): Promise<void> {
       select ${elsewhere}, '${at.tenant}', 'bulk' || n, 'm', '1' from generate_series(1, ${bulk}) n;
     insert into wovyr.start_keys (at, tenant, slot, run, digest) select 1, '${at.tenant}', 'bulk' || n, 'r', 'd' from generate_series(1, ${bulk}) n;
     insert into wovyr.instance_attributes (tenant, run, attributes)
-      select '${at.tenant}', 'bulk' || n, '{"a":1}' from generate_series(1, ${bulk}) n;`);
+      select '${at.tenant}', 'bulk' || n, '{"a":1}' from generate_series(1, ${bulk}) n;
+    insert into wovyr.waits (shard, tenant, run, effect, name, key, topic)
+      select ${elsewhere}, '${at.tenant}', 'bulk' || n, '1', 'n', 'k', 'bulk' || n from generate_series(1, ${bulk}) n;
+    insert into wovyr.publications (at, tenant, id, name, key, topic, digest, fact)
+      select 1000, '${at.tenant}', 'bulk' || n, 'n', 'k', 'bulk' || n, 'd', '{"x":1}' from generate_series(1, ${bulk}) n;
+    insert into wovyr.dead_letters (at, attempts, tenant, run, effect, kind, workflow, id, name, failure)
+      select n, 1, '${at.tenant}', 'bulk' || n, '1', 'activity', 'w', 'i', 'n', '{}' from generate_series(1, ${bulk}) n;
+    insert into wovyr.heartbeats (at, attempt, tenant, run, effect, details)
+      select 1, 1, '${at.tenant}', 'bulk' || n, '1', '1' from generate_series(1, ${bulk}) n;
+    insert into wovyr.step_outcomes (at, tenant, run, effect, outcome)
+      select 1000, '${at.tenant}', 'bulk' || n, '1', '1' from generate_series(1, ${bulk}) n;`);
 }
 
 async function rowsRead({ admin }: TestDatabase): Promise<number> {

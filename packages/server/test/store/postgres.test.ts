@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { scenario, start } from "../../src/store/contract/scenario.ts";
 import { postgresStore } from "../../src/store/postgres.ts";
 import { recordStrike } from "../../src/store/strike-sink.ts";
 import { contractStoreOptions, storeContract } from "../../src/store-contract.ts";
@@ -31,6 +32,14 @@ test("strikes from the watchdog's thread are counted per run and tail, and clear
     { ...strike, tail: 4, count: 1 },
     { ...strike, tenant: "u", count: 1 },
   ]);
+  await store.deleteRuns([{ tenant: "u", run: "r" }]);
+  assert.equal((await store.listStrikes()).length, 3, "no run was deleted");
+  const at = await scenario(store);
+  const closed = await start(at, { status: "Completed" });
+  await recordStrike(store.strikes, { ...strike, tenant: at.tenant, run: closed.run });
+  assert.equal((await store.listStrikes()).length, 4);
+  await store.deleteRuns([closed]);
+  assert.equal((await store.listStrikes()).length, 3);
   await store.clearStrikes({ tenant: "t", run: "r" });
   assert.deepEqual(await store.listStrikes(), [{ ...strike, tenant: "u", count: 1 }]);
   await store.close();

@@ -28,6 +28,7 @@ import {
   type Guard,
   isStatementAt,
   memoryStore,
+  openStatuses,
   type Store,
   type StoreProvider,
 } from "@wovyr/server/internal";
@@ -564,7 +565,7 @@ export class TestEnvironment implements AsyncDisposable {
   async #standstill(what: string): Promise<Error> {
     const unready = this.#session?.unready;
     if (unready !== undefined) return new WovyrError(`${what}: ${unready}`, { code: "STORE_UNAVAILABLE" });
-    const rows = await this.bareStore.listInstances(tenant, { statuses: ["open", "parked"] }, { limit: explainedRuns });
+    const rows = await this.bareStore.listInstances(tenant, { statuses: openStatuses }, { limit: explainedRuns });
     const lines = await Promise.all(
       rows.map(async ({ id, run }) => `${id} waits for ${openWaits(await this.state(id, run), this.workflows).join(", ")}`),
     );

@@ -16,7 +16,7 @@ import {
   type StartEvent,
   viewOfFailure,
 } from "@wovyr/sdk/internal";
-import { memoryStore } from "@wovyr/server/internal";
+import { memoryStore, openStatuses } from "@wovyr/server/internal";
 import { checkEndOfCase } from "../assertions/end-of-case.ts";
 import type { ConductedAttempt } from "../environment/conductor.ts";
 import { TestEnvironment } from "../environment/environment.ts";
@@ -239,7 +239,7 @@ class Player implements Speaker {
 
   /** Whether nothing is open any more. */
   async #over(): Promise<boolean> {
-    const open = await this.#env.bareStore.listInstances("default", { statuses: ["open", "parked"] }, { limit: 1 });
+    const open = await this.#env.bareStore.listInstances("default", { statuses: openStatuses }, { limit: 1 });
     if (open.length === 0) return true;
     return (await this.#env.state(id)).closed && (await this.#offered()).length === 0;
   }

@@ -6,7 +6,7 @@
  * 3. What the store said is durable is written down: history must hold exactly that.
  */
 import type { HistoryFact } from "@wovyr/sdk/internal";
-import { type Flush, type FlushOutcome, type StoreProvider, StoreUnavailableError } from "@wovyr/server/internal";
+import { type Flush, type FlushOutcome, nothingDone, type StoreProvider, StoreUnavailableError } from "@wovyr/server/internal";
 import { Changes } from "../environment/changes.ts";
 import type { ConductedAttempt, Conductor } from "../environment/conductor.ts";
 import type { SeededRandom } from "../environment/seeded-random.ts";
@@ -136,7 +136,7 @@ export class Stage implements Conductor {
     const number = this.commits;
     if (this.#strikes("crash-before-commit", number)) return this.#crash();
     if (this.#strikes("fail-commit", number)) throw new StoreUnavailableError("the connection broke before the commit");
-    if (this.#strikes("refuse-commit", number)) return { done: new Set(), rejectedChildren: new Set(), failed: new Map() };
+    if (this.#strikes("refuse-commit", number)) return nothingDone();
     if (this.#strikes("freeze-at-commit", number)) await this.#freeze();
     const outcome = await run();
     this.#writeDown(call.args[0] as Flush, outcome);

@@ -7,7 +7,7 @@
  * 4. The log of what was met is bounded, and names the seed that repeats what came by chance.
  */
 import { checkOptions } from "@wovyr/sdk/internal";
-import { type Clock, type FlushOutcome, type Store, type StoreProvider, StoreUnavailableError, systemClock } from "@wovyr/server/internal";
+import { type Clock, nothingDone, type Store, type StoreProvider, StoreUnavailableError, systemClock } from "@wovyr/server/internal";
 import { VirtualClock } from "../environment/virtual-clock.ts";
 import { sleepingCall } from "./calls-under-way.ts";
 import { Chance, type ChanceFault, checkDelay, checkMethod, type FaultRates, refuseOption } from "./faulty-store-rates.ts";
@@ -298,8 +298,6 @@ function checkPlace(at: unknown): void {
 }
 
 const pastOf = { hold: "held", delay: "delayed", refuse: "refused", disconnect: "cut off" } as const;
-
-const nothingDone = (): FlushOutcome => ({ done: new Set(), rejectedChildren: new Set(), failed: new Map() });
 
 /** A provider with a plan of what goes wrong. */
 export type FaultyStore = StoreProvider & { readonly plan: FaultPlan };

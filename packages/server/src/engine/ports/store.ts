@@ -20,8 +20,19 @@ export class StoreUnavailableError extends WovyrError {
   }
 }
 
+/** In which a run may still take turns: it has no `closedAt`, and nobody else may have its id. */
+export const openStatuses = ["open", "parked", "paused", "compensating"] as const;
+
+export type OpenStatus = (typeof openStatuses)[number];
+
 /** What of an instance's state is stored and indexed; the rest is derived from history. */
-export type StoredStatus = "open" | "parked" | ClosedStatus;
+export type StoredStatus = OpenStatus | ClosedStatus;
+
+const open: ReadonlySet<string> = new Set(openStatuses);
+
+export function isOpenStatus(status: StoredStatus): status is OpenStatus {
+  return open.has(status);
+}
 
 export type InstanceKey = { readonly tenant: string; readonly run: string };
 
@@ -64,6 +75,81 @@ export type ChildWrite = {
   readonly rejection: InboxMessage;
 };
 
+/** A run waits for what is published under a name: with this key, or (no key) without any. */
+export type WaitWrite = {
+  readonly effect: string;
+  readonly name: string;
+  readonly key?: string;
+  /** Publications up to this position are not looked back at; 0: every one that is kept. Means nothing without a key. */
+  readonly after: number;
+};
+
+/** How many publications one wait finds when it looks back, the oldest first. */
+export const lookBackLimit = 100;
+
+/** An event for every run that waits for its name and key. */
+export type Publication = {
+  readonly tenant: string;
+  /** Publishing it twice is publishing it once. */
+  readonly id: string;
+  readonly name: string;
+  readonly key?: string;
+  /** Tells whether another publication with the same id is the same. */
+  readonly digest: string;
+  /**
+   * JSON of the `EventReceived` fact that its receivers get, without its position: an object with at least one field. The store adds `position` as its
+   * first field (`positionedFact`).
+   */
+  readonly fact: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+};
+
+export type PublishOutcome = {
+  /** Whether the id was published before: then nothing was done. */
+  readonly known: boolean;
+  /** Of the publication that has the id: the first. */
+  readonly digest: string;
+  /** Where it stands; those of one tenant, name and key rise in the order in which they became durable. */
+  readonly position: number;
+  /** The runs into whose inbox this call put it. */
+  readonly delivered: readonly { readonly run: string; readonly shard: number }[];
+};
+
+/** The name of the inbox message by which a publication reaches a run. */
+export function publicationMessage(id: string): string {
+  return `publication:${id}`;
+}
+
+export function positionedFact(fact: string, position: number): string {
+  return `{"position":${position},${fact.slice(1)}`;
+}
+
+export type DeadLetterKind = "activity" | "workflow" | "compensation" | "event";
+
+/** Work that was given up, for a person to look at. */
+export type DeadLetterWrite = {
+  readonly effect: string;
+  readonly kind: DeadLetterKind;
+  /** Of the activity, workflow or event. */
+  readonly name: string;
+  readonly attempts: number;
+  /** JSON of a `Failure`. */
+  readonly failure: string;
+};
+
+export type DeadLetter = InstanceKey &
+  DeadLetterWrite & {
+    /** Milliseconds since the epoch. */
+    readonly at: number;
+    /** Of the instance. */
+    readonly workflow: string;
+    readonly id: string;
+  };
+
+/** What belongs to one effect of one run. */
+export type EffectKey = InstanceKey & { readonly effect: string };
+
 export type TurnWrite = {
   readonly tenant: string;
   readonly run: string;
@@ -94,6 +180,20 @@ export type TurnWrite = {
   readonly sends: readonly InboxMessage[];
   /** Messages of this run's inbox that the turn applied. A closing turn removes all of the run's messages by itself. */
   readonly consumed: readonly string[];
+  /**
+   * Effects that wait for publications from now on. One with a key looks back in the same statement: what was published after its `after` is put into the
+   * run's inbox. No publication is missed by both the look back and the publisher.
+   */
+  readonly waits: readonly WaitWrite[];
+  /** Effects that wait no longer. A closing turn removes all of the run's waits by itself. */
+  readonly waitsDone: readonly string[];
+  /** Work that was given up in this turn; one of a known effect takes the place of the former. */
+  readonly deadLetters: readonly DeadLetterWrite[];
+  /**
+   * Effects whose dead letters go. A closing turn removes those of activities and compensations by itself, but for those that it writes; those of workflows
+   * and events stay.
+   */
+  readonly deadLettersDone: readonly string[];
 };
 
 export type ShardEpoch = { readonly shard: number; readonly epoch: number };
@@ -111,7 +211,14 @@ export type FlushOutcome = {
   readonly rejectedChildren: ReadonlySet<string>;
   /** Runs whose turn can never be stored as it is (a text or a size that the database refuses), with the reason. They are not in `done`. */
   readonly failed: ReadonlyMap<string, Error>;
+  /** Runs whose new waits found publications when they looked back: these are in the runs' inboxes, unless the turn has consumed them. */
+  readonly found: ReadonlySet<string>;
 };
+
+/** The outcome of a flush of which nothing was done and nothing failed. */
+export function nothingDone(): FlushOutcome {
+  return { done: new Set(), rejectedChildren: new Set(), failed: new Map(), found: new Set() };
+}
 
 export type InstanceRow = {
   readonly tenant: string;
@@ -142,6 +249,45 @@ export type HistoryRow = {
 export type LoadedInstance = {
   readonly row: InstanceRow;
   readonly turns: readonly HistoryRow[];
+};
+
+/** A run with its whole past, as it is to be stored. */
+export type RunImport = {
+  readonly row: Omit<InstanceRow, "nonce" | "attributes">;
+  readonly attributes: Attributes;
+  /** All of its history, in order. */
+  readonly turns: readonly HistoryRow[];
+  /** What wakes it. An import of a closed run has none. */
+  readonly inbox: readonly Pick<InboxMessage, "message" | "fact">[];
+};
+
+export type Heartbeat = EffectKey & {
+  readonly attempt: number;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** A payload. */
+  readonly details: string;
+};
+
+/** What became of a transactional step, written in the transaction of the step itself. */
+export type StepOutcome = EffectKey & {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** A payload; null is a tombstone: the attempt was given up, and whoever comes later must not do it. */
+  readonly outcome: string | null;
+};
+
+export type DeadLetterFilter = {
+  readonly workflow?: string;
+  readonly kind?: DeadLetterKind;
+  /** Of the instance. */
+  readonly id?: string;
+  readonly name?: string;
+};
+
+export type DeadLetterPage = {
+  readonly after?: { readonly at: number; readonly run: string; readonly effect: string };
+  readonly limit: number;
 };
 
 export type TimerRow = {
@@ -201,6 +347,49 @@ export interface Store {
   /** Removes messages without a turn (their run is closed or gone). */
   drop(messages: readonly (InstanceKey & { readonly message: string })[]): Promise<void>;
 
+  /**
+   * Keeps a publication and puts it into the inbox of every run that waits for its name and key, in one transaction; a known id changes nothing. It needs no
+   * ownership.
+   */
+  publish(publication: Publication): Promise<PublishOutcome>;
+  /** Removes publications older than `before` (milliseconds since the epoch), a bounded number at a time. */
+  expirePublications(before: number): Promise<void>;
+
+  /**
+   * Writes a run with its whole history in one transaction, without owning its shard: `run-exists` when the tenant has a run of this name, `id-taken` when
+   * it is open and an open run has its id. Then nothing is written.
+   */
+  importRun(run: RunImport): Promise<"done" | "id-taken" | "run-exists">;
+  /** Removes closed runs with all that belongs to them, in one transaction; open ones are left alone. Says how many there were. */
+  deleteRuns(keys: readonly InstanceKey[]): Promise<number>;
+  /**
+   * Runs that closed before a time (milliseconds since the epoch), of all tenants, by tenant and run; `after` is the run after which to go on. Run ids tell
+   * when a run was made (run-id.ts): those that were made later are not looked at.
+   */
+  listClosedBefore(before: number, page: { after?: InstanceKey; limit: number }): Promise<readonly InstanceRow[]>;
+
+  /** Keeps a dead letter that no turn writes; one that is known (tenant, run and effect) is left as it is. */
+  addDeadLetter(letter: DeadLetter): Promise<void>;
+  /** Newest first, ties by run and effect, both descending. `after` is the letter after which to go on. */
+  listDeadLetters(tenant: string, filter: DeadLetterFilter, page: DeadLetterPage): Promise<readonly DeadLetter[]>;
+  getDeadLetter(tenant: string, run: string, effect: string): Promise<DeadLetter | undefined>;
+  dropDeadLetters(keys: readonly EffectKey[]): Promise<void>;
+
+  /** Keeps the last heartbeat of each effect: a later attempt, or the same at a later time, takes the place of what is there. Closed runs keep none. */
+  saveHeartbeats(heartbeats: readonly Heartbeat[]): Promise<void>;
+  /** Those of a run, by effect. */
+  readHeartbeats(key: InstanceKey): Promise<readonly Heartbeat[]>;
+  dropHeartbeats(keys: readonly EffectKey[]): Promise<void>;
+  /** Removes those older than `before` (milliseconds since the epoch). */
+  expireHeartbeats(before: number): Promise<void>;
+
+  /** Keeps the first outcome of an effect, and says which that is. */
+  saveStepOutcome(outcome: StepOutcome): Promise<{ readonly won: boolean; readonly outcome: string | null }>;
+  /** Those of a run, by effect. */
+  readStepOutcomes(key: InstanceKey): Promise<readonly StepOutcome[]>;
+  /** Removes those older than `before` (milliseconds since the epoch) of runs that are closed or gone, a bounded number at a time. */
+  expireStepOutcomes(before: number): Promise<void>;
+
   /** The open instance of an id, else its newest closed run. */
   findInstance(tenant: string, id: string): Promise<InstanceRow | undefined>;
   getInstance(key: InstanceKey): Promise<InstanceRow | undefined>;
@@ -228,6 +417,8 @@ export interface Store {
     shards: readonly number[],
     page: { after?: number; limit: number },
   ): Promise<readonly (InboxMessage & { readonly position: number })[]>;
+  /** Messages of one run in the order in which they were posted, at most `limit`. */
+  readInbox(key: InstanceKey, limit: number): Promise<readonly (InboxMessage & { readonly position: number })[]>;
   /** Timers of the shards due at `until` or before, earliest first (ties: run, effect). */
   listTimers(shards: readonly number[], until: number, limit: number): Promise<readonly TimerRow[]>;
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { StoreUnavailableError } from "../../engine/ports/store.ts";
-import { commit, firstTurn, message, scenario, start, unique } from "./scenario.ts";
+import { commit, deadLetter, firstTurn, message, publication, scenario, start, unique } from "./scenario.ts";
 import type { Suite } from "./suite.ts";
 
 export function lifecycle({ test, store }: Suite): void {
@@ -46,6 +46,22 @@ export function closing({ test, store }: Suite): void {
       () => store().listRunnable(at.shards, "busy", { limit: 1 }),
       () => store().listStrikes(),
       () => store().expireStartKeys(0),
+      () => store().publish(publication(at)),
+      () => store().expirePublications(0),
+      () => store().readInbox(key, 1),
+      () => store().deleteRuns([key]),
+      () => store().listClosedBefore(0, { limit: 1 }),
+      () => store().addDeadLetter({ ...key, ...deadLetter(), at: 0, workflow: "w", id: "i" }),
+      () => store().listDeadLetters(at.tenant, {}, { limit: 1 }),
+      () => store().getDeadLetter(at.tenant, "r", "e"),
+      () => store().dropDeadLetters([{ ...key, effect: "e" }]),
+      () => store().saveHeartbeats([{ ...key, effect: "e", attempt: 1, at: 0, details: "1" }]),
+      () => store().readHeartbeats(key),
+      () => store().dropHeartbeats([{ ...key, effect: "e" }]),
+      () => store().expireHeartbeats(0),
+      () => store().saveStepOutcome({ ...key, effect: "e", at: 0, outcome: null }),
+      () => store().readStepOutcomes(key),
+      () => store().expireStepOutcomes(0),
       () => store().renewShards(at.owner, at.fence, 1),
       () => store().claimShards({ group: at.group, shards: 2, owner: at.owner, lease: 1 }),
       () => start(at),

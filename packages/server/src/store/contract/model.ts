@@ -1,7 +1,22 @@
 /** Random flushes, sound and unsound, against the memory store: every provider gives the same answers and ends in the same state. */
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
-import type { ChildWrite, Flush, InboxMessage, ShardEpoch, Store, StoredStatus, TurnWrite } from "../../engine/ports/store.ts";
+import type {
+  ChildWrite,
+  DeadLetterKind,
+  DeadLetterWrite,
+  EffectKey,
+  Flush,
+  InboxMessage,
+  Publication,
+  RunImport,
+  ShardEpoch,
+  Store,
+  StoredStatus,
+  TurnWrite,
+  WaitWrite,
+} from "../../engine/ports/store.ts";
+import { runIdPrefix } from "../../engine/run-id.ts";
 import { memoryStore } from "../memory.ts";
 import { unique } from "./scenario.ts";
 import type { Suite } from "./suite.ts";
@@ -9,13 +24,23 @@ import type { Suite } from "./suite.ts";
 const shardCount = 3;
 const runCount = 5;
 const idCount = 3;
+const effectCount = 3;
+/** Times of steps: the first is made at this one. Run ids begin with the time at which they are made. */
+const epoch = Date.UTC(2026, 0, 1);
 
 type Step =
   | { readonly kind: "flush"; readonly turns: readonly TurnPlan[]; readonly staleFence: readonly boolean[] }
   | { readonly kind: "claim"; readonly owner: number }
   | { readonly kind: "release"; readonly slot: number }
   | { readonly kind: "post"; readonly run: number; readonly message: number }
-  | { readonly kind: "drop"; readonly run: number; readonly message: number };
+  | { readonly kind: "drop"; readonly run: number; readonly message: number }
+  | { readonly kind: "publish"; readonly id: number; readonly name: number; readonly key: number | undefined }
+  | { readonly kind: "import"; readonly run: number; readonly id: number; readonly status: StoredStatus; readonly turns: number }
+  | { readonly kind: "delete"; readonly runs: readonly number[] }
+  | { readonly kind: "letter"; readonly run: number; readonly effect: number; readonly letter: DeadLetterKind; readonly drop: boolean }
+  | { readonly kind: "heartbeat"; readonly run: number; readonly effect: number; readonly attempt: number; readonly drop: boolean }
+  | { readonly kind: "outcome"; readonly run: number; readonly effect: number; readonly outcome: string | null }
+  | { readonly kind: "expire"; readonly age: number };
 
 type TurnPlan = {
   readonly run: number;
@@ -34,12 +59,21 @@ type TurnPlan = {
   readonly sends: readonly { readonly run: number; readonly message: number }[];
   readonly consumed: readonly number[];
   readonly attributes: number | undefined;
+  /** `after`: how many of the publications made so far are not looked back at. */
+  readonly waits: readonly { readonly effect: number; readonly name: number; readonly key: number | undefined; readonly after: number }[];
+  readonly waitsDone: readonly number[];
+  readonly letters: readonly { readonly effect: number; readonly kind: DeadLetterKind }[];
+  readonly lettersDone: readonly number[];
 };
 
 const index = (count: number) => fc.nat({ max: count - 1 });
 const rarely = fc.nat({ max: 9 }).map((value) => value === 0);
 const few = <T>(item: fc.Arbitrary<T>) => fc.array(item, { maxLength: 2 });
 const key = fc.option(index(2), { nil: undefined, freq: 1 });
+const letterKind = fc.constantFrom<DeadLetterKind>("activity", "workflow", "compensation", "event");
+const anyStatus = fc.constantFrom<StoredStatus>("open", "open", "open", "parked", "paused", "compensating", "Completed", "Failed");
+const effect = index(effectCount);
+const run = index(runCount + 1);
 
 const turnPlan: fc.Arbitrary<TurnPlan> = fc.record({
   run: index(runCount),
@@ -48,7 +82,7 @@ const turnPlan: fc.Arbitrary<TurnPlan> = fc.record({
   tailError: fc.constantFrom(0, 0, 0, 0, 0, 0, 1, -1),
   create: fc.constantFrom("auto" as const, "auto" as const, "auto" as const, "forced" as const),
   wrongShard: rarely,
-  status: fc.constantFrom<StoredStatus>("open", "open", "open", "parked", "Completed", "Failed"),
+  status: anyStatus,
   busy: fc.boolean(),
   count: fc.integer({ min: 1, max: 3 }),
   timers: few(index(3)),
@@ -57,6 +91,10 @@ const turnPlan: fc.Arbitrary<TurnPlan> = fc.record({
   sends: few(fc.record({ run: index(runCount + 1), message: index(4) })),
   consumed: few(index(4)),
   attributes: fc.option(index(3), { nil: undefined }),
+  waits: few(fc.record({ effect, name: index(2), key, after: fc.constantFrom(0, 0, 1, 3) })),
+  waitsDone: few(effect),
+  letters: few(fc.record({ effect, kind: letterKind })),
+  lettersDone: few(effect),
 });
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -72,6 +110,16 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("release" as const), slot: index(shardCount) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("post" as const), run: index(runCount + 1), message: index(4) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("drop" as const), run: index(runCount + 1), message: index(4) }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("publish" as const), id: index(12), name: index(2), key }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("import" as const), run, id: index(idCount), status: anyStatus, turns: index(4) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("delete" as const), runs: fc.array(run, { maxLength: 4 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("letter" as const), run, effect, letter: letterKind, drop: rarely }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("heartbeat" as const), run, effect, attempt: index(3), drop: rarely }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("outcome" as const), run, effect, outcome: fc.constantFrom("1", "2", null) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("expire" as const), age: index(15) }) },
 );
 
 export function model({ test, store, runs }: Suite): void {
@@ -80,7 +128,7 @@ export function model({ test, store, runs }: Suite): void {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
         const [subject, twin] = await Promise.all([World.create(store()), World.create(reference)]);
-        const names = { tenant: unique("tenant-"), prefix: unique("run-") };
+        const names = { tenant: unique("tenant-"), prefix: unique(runIdPrefix(epoch)) };
         for (const [at, each] of steps.entries()) {
           const answers = [await subject.play(each, at, names), await twin.play(each, at, names)];
           assert.deepEqual(answers[0], answers[1]);
@@ -100,6 +148,8 @@ class World {
   readonly #group: string;
   #fence: readonly ShardEpoch[] = [];
   #owner = "";
+  /** Where publications stand in this store, by their order. */
+  readonly #positions: number[] = [];
 
   private constructor(store: Store, group: string) {
     this.#store = store;
@@ -115,9 +165,9 @@ class World {
   async play(step: Step, at: number, names: Names): Promise<unknown> {
     switch (step.kind) {
       case "flush": {
-        const { done, rejectedChildren, failed } = await this.#store.commit(await this.#flush(step, at, names));
+        const { done, rejectedChildren, failed, found } = await this.#store.commit(await this.#flush(step, at, names));
         assert.equal(failed.size, 0);
-        return [[...done].sort(), [...rejectedChildren].sort()];
+        return [[...done].sort(), [...rejectedChildren].sort(), [...found].sort()];
       }
       case "claim":
         return this.#claim(`owner-${step.owner}`);
@@ -130,6 +180,46 @@ class World {
         return this.#store.post([this.#message(step.run, step.message, names)]);
       case "drop":
         return this.#store.drop([this.#message(step.run, step.message, names)]);
+      case "publish": {
+        const { position, delivered, ...outcome } = await this.#store.publish(this.#publication(step, at, names));
+        if (!outcome.known) this.#positions.push(position);
+        return {
+          ...outcome,
+          order: this.#positions.indexOf(position),
+          delivered: delivered.map((each) => [each.run, each.shard - this.#first]),
+        };
+      }
+      case "import":
+        return this.#store.importRun(this.#import(step, at, names));
+      case "delete":
+        return this.#store.deleteRuns(step.runs.map((each) => ({ tenant: names.tenant, run: `${names.prefix}/${each}` })));
+      case "letter": {
+        const letter = {
+          ...this.#effect(step, names),
+          kind: step.letter,
+          workflow: "flow",
+          id: "id",
+          name: "n",
+          attempts: 1,
+          failure: `{"at":${at}}`,
+        };
+        return step.drop ? this.#store.dropDeadLetters([letter]) : this.#store.addDeadLetter({ ...letter, at: epoch + (at % 3) });
+      }
+      case "heartbeat": {
+        const beat = { ...this.#effect(step, names), attempt: step.attempt, details: `"${at}"` };
+        if (step.drop) return this.#store.dropHeartbeats([beat]);
+        return this.#store.saveHeartbeats([
+          { ...beat, at: epoch + 2 },
+          { ...beat, at: epoch + (at % 5), details: `"${at}b"` },
+        ]);
+      }
+      case "outcome":
+        return this.#store.saveStepOutcome({ ...this.#effect(step, names), at: epoch + at, outcome: step.outcome });
+      case "expire":
+        await this.#store.expirePublications(epoch + step.age);
+        await this.#store.expireHeartbeats(epoch + (step.age % 3));
+        await this.#store.expireStepOutcomes(epoch + step.age);
+        return undefined;
     }
   }
 
@@ -144,6 +234,8 @@ class World {
     );
     const inbox = await this.#store.listInbox(shards, { limit: 1_000 });
     const timers = await this.#store.listTimers(shards, 1_000_000, 1_000);
+    const runs = [...new Set([...rows.map(({ run }) => run), ...Array.from({ length: runCount + 1 }, (_, each) => `${prefix}/${each}`)])];
+    const byRun = <T>(read: (run: string) => Promise<T>) => Promise.all(runs.map(read));
     assert.deepEqual(
       loaded.map(({ row }) => row),
       rows,
@@ -156,9 +248,68 @@ class World {
       runnable: runnable.map((list) => list.map(({ run }) => run)),
       inbox: inbox
         .filter(({ run }) => run.startsWith(prefix))
-        .map(({ run, message, fact, shard }) => [run, message, fact, shard - this.#first]),
+        .map(({ run, message, fact, shard }) => [run, message, this.#ordered(fact), shard - this.#first]),
       timers: timers.map(({ run, effect, due, shard }) => [run, effect, due, shard - this.#first]),
+      inboxes: await byRun(async (run) =>
+        (await this.#store.readInbox({ tenant, run }, 3)).map(({ message, fact }) => [message, this.#ordered(fact)]),
+      ),
+      letters: await this.#store.listDeadLetters(tenant, {}, { limit: 1_000 }),
+      closed: (await this.#store.listClosedBefore(epoch + 1_000, { after: { tenant, run: "" }, limit: 1_000 }))
+        .filter((row) => row.tenant === tenant)
+        .map(({ run }) => run),
+      heartbeats: await byRun((run) => this.#store.readHeartbeats({ tenant, run })),
+      outcomes: await byRun((run) => this.#store.readStepOutcomes({ tenant, run })),
     };
+  }
+
+  /** A fact with the order of its publication in place of the position, which differs from store to store. */
+  #ordered(fact: string): unknown {
+    const { position, ...rest } = JSON.parse(fact) as { position?: number };
+    return position === undefined ? fact : { ...rest, order: this.#positions.indexOf(position) };
+  }
+
+  #effect(step: { readonly run: number; readonly effect: number }, { tenant, prefix }: Names): EffectKey {
+    return { tenant, run: `${prefix}/${step.run}`, effect: `e-${step.effect}` };
+  }
+
+  #publication({ id, name, key: each }: Step & { kind: "publish" }, at: number, { tenant }: Names): Publication {
+    const keyed = each !== undefined && { key: `key-${each}` };
+    return { tenant, id: `p-${id}`, name: `name-${name}`, ...keyed, digest: `d-${at}`, fact: `{"p":${id},"at":${at}}`, at: epoch + at };
+  }
+
+  #import(step: Step & { kind: "import" }, at: number, { tenant, prefix }: Names): RunImport {
+    const closed = step.status === "Completed" || step.status === "Failed";
+    return {
+      row: {
+        tenant,
+        run: `${prefix}/${step.run}`,
+        id: `id-${step.id}`,
+        shard: this.#shard(step.run),
+        workflow: "flow",
+        version: "3",
+        status: step.status,
+        busy: !closed && step.turns % 2 === 0,
+        tail: step.turns,
+        createdAt: epoch + at,
+        ...(closed && { closedAt: epoch + at + 1 }),
+      },
+      attributes: step.turns === 1 ? { imported: true } : {},
+      turns: Array.from({ length: step.turns }, (_, turn) => ({ seq: turn + 1, count: 1, at: epoch + at, node: "n", events: `[${at}]` })),
+      inbox: [{ message: "imported", fact: `{"at":${at}}` }],
+    };
+  }
+
+  #waits(plans: TurnPlan["waits"]): readonly WaitWrite[] {
+    return plans.map(({ effect, name, key: each, after }) => ({
+      effect: `e-${effect}`,
+      name: `name-${name}`,
+      ...(each !== undefined && { key: `key-${each}` }),
+      after: this.#positions[after - 1] ?? 0,
+    }));
+  }
+
+  #letters(plans: TurnPlan["letters"], at: number): readonly DeadLetterWrite[] {
+    return plans.map(({ effect, kind }) => ({ effect: `e-${effect}`, kind, name: `n-${kind}`, attempts: at, failure: `{"turn":${at}}` }));
   }
 
   get #first(): number {
@@ -221,7 +372,7 @@ class World {
       ...(create && { create: { id: `id-${plan.id}`, workflow: "flow", version: "1", ...startKey(plan.key) } }),
       tail: Math.max(0, (known === undefined || plan.create === "forced" ? 0 : known.tail) + plan.tailError),
       count: plan.count,
-      at: 1_000 + at,
+      at: epoch + at,
       node: `node-${at}`,
       nonce: `nonce-${at}`,
       events: `[${at}]`,
@@ -232,7 +383,11 @@ class World {
       timersDone: plan.timersDone.map((effect) => `e-${effect}`),
       children,
       sends: plan.sends.map(({ run: target, message }) => this.#message(target, message, names)),
-      consumed: plan.consumed.map((message) => `m-${message}`),
+      consumed: plan.consumed.map((message) => (message === 3 ? `publication:p-${at % 12}` : `m-${message}`)),
+      waits: this.#waits(plan.waits),
+      waitsDone: plan.waitsDone.map((effect) => `e-${effect}`),
+      deadLetters: this.#letters(plan.letters, at),
+      deadLettersDone: plan.lettersDone.map((effect) => `e-${effect}`),
     };
   }
 }

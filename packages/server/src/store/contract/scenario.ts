@@ -1,5 +1,14 @@
 /** What the tests of the contract build their cases from: a group and a tenant of their own in a store that they share. */
-import type { Claim, InboxMessage, NewInstance, ShardEpoch, Store, TurnWrite } from "../../engine/ports/store.ts";
+import type {
+  Claim,
+  DeadLetterWrite,
+  InboxMessage,
+  NewInstance,
+  Publication,
+  ShardEpoch,
+  Store,
+  TurnWrite,
+} from "../../engine/ports/store.ts";
 
 let last = 0;
 
@@ -64,6 +73,10 @@ export function laterTurn(at: Scenario, details: TurnDetails & { run: string; ta
     children: [],
     sends: [],
     consumed: [],
+    waits: [],
+    waitsDone: [],
+    deadLetters: [],
+    deadLettersDone: [],
     ...details,
   };
 }
@@ -75,6 +88,24 @@ export function next(at: Scenario, turn: TurnWrite, details: TurnDetails = {}): 
 
 export function message(at: Scenario, run: string, details: Partial<InboxMessage> = {}): InboxMessage {
   return { tenant: at.tenant, run, shard: shard(at), message: unique("message-"), fact: '{"type":"Resumed"}', ...details };
+}
+
+/** A publication, with a key unless `key` is undefined. */
+export function publication(at: Scenario, details: Partial<Publication> = {}): Publication {
+  const id = details.id ?? unique("publication-");
+  return {
+    tenant: at.tenant,
+    id,
+    name: "paid",
+    digest: "d",
+    fact: `{"type":"EventReceived","of":${JSON.stringify(id)}}`,
+    at: 5_000,
+    ...details,
+  };
+}
+
+export function deadLetter(details: Partial<DeadLetterWrite> = {}): DeadLetterWrite {
+  return { effect: unique("effect-"), kind: "activity", name: "charge", attempts: 3, failure: '{"message":"\\u0000 no"}', ...details };
 }
 
 export function child(at: Scenario, parent: TurnWrite, details: { id?: string; run?: string; startKey?: NewInstance["startKey"] } = {}) {

@@ -1,7 +1,21 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
-import type { InboxMessage, TurnWrite } from "../../engine/ports/store.ts";
-import { child, commit, firstTurn, inboxOf, instance, message, next, scenario, start, timersOf, unique } from "./scenario.ts";
+import { type InboxMessage, publicationMessage, type TurnWrite } from "../../engine/ports/store.ts";
+import {
+  child,
+  commit,
+  deadLetter,
+  firstTurn,
+  inboxOf,
+  instance,
+  message,
+  next,
+  publication,
+  scenario,
+  start,
+  timersOf,
+  unique,
+} from "./scenario.ts";
 import type { Suite } from "./suite.ts";
 
 /** Every UTF-16 unit may occur, halves of surrogate pairs and control characters too. */
@@ -51,6 +65,14 @@ export function texts({ test, store, runs }: Suite): void {
         { timers: [{ effect: text, due: 1 }] },
         { timersDone: [text] },
         { consumed: [text] },
+        { waits: [{ effect: text, name: "n", after: 0 }] },
+        { waits: [{ effect: "1", name: text, after: 0 }] },
+        { waits: [{ effect: "1", name: "n", key: text, after: 0 }] },
+        { waitsDone: [text] },
+        { deadLetters: [deadLetter({ effect: text })] },
+        { deadLetters: [deadLetter({ name: text })] },
+        { deadLetters: [deadLetter({ failure: text })] },
+        { deadLettersDone: [text] },
         { children: [child(at, base, { id: text })] },
         { sends: [message(at, target.run, { message: text })] },
         { sends: [message(at, target.run, { fact: text })] },
@@ -83,6 +105,17 @@ export function texts({ test, store, runs }: Suite): void {
       assert.deepEqual(await store().loadInstances([{ tenant: at.tenant, run: text }]), []);
       assert.deepEqual(await store().listInstances(at.tenant, { workflow: text }, { limit: 1 }), []);
       await store().drop([{ tenant: at.tenant, run: text, message: text }]);
+      const key = { tenant: at.tenant, run: text, effect: text };
+      assert.deepEqual(await store().readInbox(key, 1), []);
+      assert.deepEqual(await store().readHeartbeats(key), []);
+      assert.deepEqual(await store().readStepOutcomes(key), []);
+      assert.equal(await store().getDeadLetter(at.tenant, text, text), undefined);
+      assert.deepEqual(await store().listDeadLetters(at.tenant, { name: text }, { limit: 1 }), []);
+      assert.equal(await store().deleteRuns([key]), 0);
+      await store().dropDeadLetters([key]);
+      await store().dropHeartbeats([key]);
+      await assert.rejects(store().publish(publication(at, { id: text })), { code: "PAYLOAD_UNSERIALIZABLE" });
+      await assert.rejects(store().publish(publication(at, { key: text })), { code: "PAYLOAD_UNSERIALIZABLE" });
     }
   });
 
@@ -105,6 +138,15 @@ export function texts({ test, store, runs }: Suite): void {
       timers: [{ effect, due: 1 }],
       attributes: { [name]: value, big },
     });
+    const event = publication(here, { id: long(11), name: long(12), key: long(13), digest: long(14) });
+    await store().publish(event);
+    const step = { effect, name: event.name, key: long(13), after: 0 };
+    const waiting = await start(here, { waits: [step], deadLetters: [deadLetter({ effect, name: long(15) })] });
+    assert.deepEqual(await inboxOf(here, waiting.run), [publicationMessage(event.id)]);
+    assert.equal((await store().getDeadLetter(tenant, waiting.run, effect))?.name, long(15));
+    await store().saveHeartbeats([{ tenant, run: waiting.run, effect, attempt: 1, at: 1, details: big }]);
+    await store().saveStepOutcome({ tenant, run: waiting.run, effect, at: 1, outcome: big });
+    assert.equal((await store().readStepOutcomes(waiting))[0]?.outcome, big);
     const letter = message(here, turn.run, { message: long(10) });
     await store().post([letter]);
     assert.equal((await store().findInstance(tenant, id))?.run, turn.run);

@@ -2,23 +2,56 @@
  * Everything a memory store keeps, and how a turn changes it. Outlives the stores that are opened on it.
  *
  * 1. `commit` applies a flush in the order that every provider keeps: later turns of known runs, first turns, children, then inboxes (starts and
- *    rejections, sends, consumed messages, messages of closed runs). So an id that one turn frees can be taken by another of the same flush.
+ *    rejections, sends, what waits find when they look back, consumed messages, messages of closed runs), then dead letters. So an id that one turn frees
+ *    can be taken by another of the same flush.
  * 2. A turn is judged before any of it is written.
  */
-import type { Flush, FlushOutcome, InboxMessage, InstanceKey, NewInstance, TurnWrite } from "../../engine/ports/store.ts";
+import {
+  type DeadLetter,
+  type Flush,
+  type FlushOutcome,
+  type Heartbeat,
+  type InboxMessage,
+  type InstanceKey,
+  isOpenStatus,
+  lookBackLimit,
+  type NewInstance,
+  type Publication,
+  type PublishOutcome,
+  positionedFact,
+  publicationMessage,
+  type RunImport,
+  type StepOutcome,
+  type TurnWrite,
+} from "../../engine/ports/store.ts";
+import { runIdPrefix } from "../../engine/run-id.ts";
 import { flushParts, isClosing } from "../flush-parts.ts";
 import { turnProblem } from "../storable.ts";
+import { compareText } from "../text-order.ts";
+import { EffectRows } from "./effect-rows.ts";
 import { InboxLog } from "./inbox-log.ts";
+import { PublicationLog } from "./publication-log.ts";
 import type { RunRecord } from "./run-record.ts";
 import { ShardTable } from "./shard-table.ts";
 import { Tenant } from "./tenant.ts";
 import { TimerQueue } from "./timer-queue.ts";
+import { topicOf, WaitTable } from "./wait-table.ts";
 
-type Outcome = { readonly done: Set<string>; readonly rejectedChildren: Set<string>; readonly failed: Map<string, Error> };
+type Outcome = {
+  readonly done: Set<string>;
+  readonly rejectedChildren: Set<string>;
+  readonly failed: Map<string, Error>;
+  readonly found: Set<string>;
+};
 
 export class Tables {
   readonly shards = new ShardTable();
   readonly inbox = new InboxLog();
+  readonly publications = new PublicationLog();
+  readonly waits = new WaitTable();
+  readonly deadLetters = new EffectRows<DeadLetter>();
+  readonly heartbeats = new EffectRows<Heartbeat>();
+  readonly stepOutcomes = new EffectRows<StepOutcome>();
   readonly #tenants = new Map<string, Tenant>();
   readonly #timers = new Map<number, TimerQueue>();
   readonly #busy = new Map<number, Set<RunRecord>>();
@@ -55,12 +88,12 @@ export class Tables {
   }
 
   commit({ fence, turns }: Flush): FlushOutcome {
-    const outcome = { done: new Set<string>(), rejectedChildren: new Set<string>(), failed: new Map<string, Error>() };
+    const outcome: Outcome = { done: new Set(), rejectedChildren: new Set(), failed: new Map(), found: new Set() };
     for (const part of flushParts(turns)) this.#commitPart({ fence, turns: part }, outcome);
     return outcome;
   }
 
-  #commitPart(flush: Flush, { done: doneRuns, rejectedChildren, failed }: Outcome): void {
+  #commitPart(flush: Flush, { done: doneRuns, rejectedChildren, failed, found }: Outcome): void {
     const owned = this.shards.fence(flush.fence);
     const sound = flush.turns.filter((turn) => {
       const problem = turnProblem(turn);
@@ -83,21 +116,100 @@ export class Tables {
     const applied = flush.turns.filter((turn) => done.has(turn));
     for (const turn of applied) this.#record(done.get(turn) as RunRecord, turn);
     for (const turn of applied) this.#createChildren(turn, rejectedChildren);
-    for (const turn of applied) for (const send of turn.sends) if (this.#isOpen(send)) this.deliver(send);
+    for (const turn of applied) for (const send of turn.sends) if (this.isOpen(send)) this.deliver(send);
+    for (const turn of applied) if (this.#lookBack(turn)) found.add(turn.run);
     for (const turn of applied) for (const message of turn.consumed) this.remove({ tenant: turn.tenant, run: turn.run, message });
     for (const turn of applied) if ((done.get(turn) as RunRecord).closedAt !== undefined) this.#clear(turn);
+    for (const turn of applied) this.#recordDeadLetters(done.get(turn) as RunRecord, turn);
     for (const turn of applied) doneRuns.add(turn.run);
   }
 
-  /** Adds a message unless its run has it already. */
-  deliver(message: InboxMessage): void {
+  publish(publication: Publication): PublishOutcome {
+    const { tenant, id, name, key } = publication;
+    const known = this.publications.find(tenant, id);
+    if (known !== undefined) return { known: true, digest: known.digest, position: known.position, delivered: [] };
+    const { digest, fact, position } = this.publications.add(publication);
+    const message = publicationMessage(id);
+    const receivers = this.waits.runsFor(tenant, topicOf(name, key));
+    const delivered = receivers.filter(({ run, shard }) =>
+      this.deliver({ tenant, run, shard, message, fact: positionedFact(fact, position) }),
+    );
+    return { known: false, digest, position, delivered };
+  }
+
+  importRun({ row, attributes, turns, inbox }: RunImport): "done" | "id-taken" | "run-exists" {
+    const { id, workflow, version, parent, correlationId } = row;
+    const tenant = this.tenant(row.tenant);
+    if (tenant.runs.has(row.run)) return "run-exists";
+    if (row.closedAt === undefined && tenant.isOpen(id)) return "id-taken";
+    const record: RunRecord = {
+      tenant: row.tenant,
+      run: row.run,
+      shard: row.shard,
+      instance: { id, workflow, version, ...(parent !== undefined && { parent }), ...(correlationId !== undefined && { correlationId }) },
+      createdAt: row.createdAt,
+      status: row.status,
+      busy: row.busy,
+      tail: row.tail,
+      nonce: "",
+      closedAt: row.closedAt,
+      attributes: structuredClone(attributes),
+      turns: [...turns],
+      timers: new Map(),
+    };
+    tenant.add(record);
+    this.#index(record);
+    if (record.closedAt !== undefined) return "done";
+    for (const { message, fact } of inbox) this.deliver({ tenant: row.tenant, run: row.run, shard: row.shard, message, fact });
+    return "done";
+  }
+
+  /** Removes closed runs with all that belongs to them. */
+  deleteRuns(keys: readonly InstanceKey[]): number {
+    const gone = new Map<Tenant, Set<RunRecord>>();
+    for (const key of keys) {
+      const tenant = this.tenant(key.tenant);
+      const record = tenant.runs.get(key.run);
+      if (record?.closedAt !== undefined) gone.set(tenant, (gone.get(tenant) ?? new Set()).add(record));
+    }
+    let count = 0;
+    for (const [tenant, records] of gone) {
+      tenant.remove(records);
+      for (const record of records) this.#forget(tenant, record);
+      count += records.size;
+    }
+    return count;
+  }
+
+  /** Runs that closed before a time, by tenant and run; `after` is the run after which to go on. */
+  *closedBefore(before: number, after: InstanceKey | undefined): Generator<RunRecord> {
+    const youngest = runIdPrefix(before);
+    for (const name of [...this.#tenants.keys()].sort(compareText)) {
+      if (after !== undefined && compareText(name, after.tenant) < 0) continue;
+      const from = name === after?.tenant ? after.run : "";
+      for (const record of this.tenant(name).oldestFirst(from, youngest)) {
+        if (record.closedAt !== undefined && record.closedAt < before) yield record;
+      }
+    }
+  }
+
+  /** Adds a message unless its run has it already; says whether it did. */
+  deliver(message: InboxMessage): boolean {
     const { inboxes } = this.tenant(message.tenant);
     let inbox = inboxes.get(message.run);
     if (inbox === undefined) {
       inbox = new Map();
       inboxes.set(message.run, inbox);
     }
-    if (!inbox.has(message.message)) inbox.set(message.message, this.inbox.add(message));
+    if (inbox.has(message.message)) return false;
+    inbox.set(message.message, this.inbox.add(message));
+    return true;
+  }
+
+  /** Messages of one run in the order of their posting. */
+  inboxOf(key: InstanceKey, limit: number): (InboxMessage & { position: number })[] {
+    const letters = this.#tenants.get(key.tenant)?.inboxes.get(key.run)?.values() ?? [];
+    return [...letters].slice(0, limit).map(({ gone: _, ...row }) => row);
   }
 
   remove(key: InstanceKey & { readonly message: string }): void {
@@ -110,7 +222,7 @@ export class Tables {
     this.inbox.remove(letter);
   }
 
-  #isOpen(key: InstanceKey): boolean {
+  isOpen(key: InstanceKey): boolean {
     const record = this.run(key);
     return record !== undefined && record.closedAt === undefined;
   }
@@ -154,11 +266,15 @@ export class Tables {
     record.nonce = turn.nonce;
     record.status = turn.status;
     record.busy = turn.busy && open;
-    mark(this.#busy, record, record.busy);
-    mark(this.#parked, record, turn.status === "parked");
+    this.#index(record);
     if (open) return;
     record.closedAt = turn.at;
     this.tenant(record.tenant).close(record);
+  }
+
+  #index(record: RunRecord): void {
+    mark(this.#busy, record, record.busy);
+    mark(this.#parked, record, record.status === "parked");
   }
 
   #record(record: RunRecord, turn: TurnWrite): void {
@@ -179,6 +295,7 @@ export class Tables {
     };
     if (record.closedAt !== undefined) {
       for (const effect of [...record.timers.keys()]) drop(effect);
+      this.waits.removeRun(record);
       return;
     }
     for (const effect of turn.timersDone) drop(effect);
@@ -195,6 +312,39 @@ export class Tables {
         }),
       );
     }
+    this.#recordWaits(record, turn);
+  }
+
+  #recordWaits({ tenant, run, shard }: RunRecord, turn: TurnWrite): void {
+    for (const effect of turn.waitsDone) this.waits.remove({ tenant, run, effect });
+    for (const { effect, name, key } of turn.waits) this.waits.set({ tenant, run, effect, shard, topic: topicOf(name, key) });
+  }
+
+  /** Puts into the run's inbox what was published before its new waits; says whether there was anything. */
+  #lookBack({ tenant, run, shard, status, waits }: TurnWrite): boolean {
+    if (waits.length === 0 || !isOpenStatus(status)) return false;
+    let found = false;
+    for (const { name, key, after } of new Map(waits.map((wait) => [wait.effect, wait])).values()) {
+      if (key === undefined) continue;
+      for (const { id, fact, position } of this.publications.after(tenant, topicOf(name, key), after, lookBackLimit)) {
+        this.deliver({ tenant, run, shard, message: publicationMessage(id), fact: positionedFact(fact, position) });
+        found = true;
+      }
+    }
+    return found;
+  }
+
+  #recordDeadLetters({ tenant, run, closedAt, instance }: RunRecord, turn: TurnWrite): void {
+    for (const effect of turn.deadLettersDone) this.deadLetters.remove({ tenant, run, effect });
+    if (closedAt !== undefined) {
+      for (const letter of this.deadLetters.ofRun(turn))
+        if (letter.kind === "activity" || letter.kind === "compensation") this.deadLetters.remove(letter);
+    }
+    const { workflow, id } = instance;
+    for (const letter of turn.deadLetters) {
+      const { effect, kind, name, attempts, failure } = letter;
+      this.deadLetters.set({ tenant, run, effect, at: turn.at, kind, workflow, id, name, attempts, failure });
+    }
   }
 
   #createChildren(turn: TurnWrite, rejected: Set<string>): void {
@@ -202,9 +352,17 @@ export class Tables {
       if (this.#create(turn.tenant, child.run, child.shard, child.instance, turn.at) !== undefined) this.deliver(child.start);
       else {
         rejected.add(child.run);
-        if (this.#isOpen(child.rejection)) this.deliver(child.rejection);
+        if (this.isOpen(child.rejection)) this.deliver(child.rejection);
       }
     }
+  }
+
+  #forget(tenant: Tenant, record: RunRecord): void {
+    this.#clear(record);
+    for (const rows of [this.waits, this.deadLetters, this.heartbeats, this.stepOutcomes]) rows.removeRun(record);
+    const { startKey, workflow } = record.instance;
+    const slot = startKey && startSlot(workflow, startKey.key);
+    if (slot !== undefined && tenant.startKeys.get(slot)?.run === record.run) tenant.startKeys.delete(slot);
   }
 
   #clear(key: InstanceKey): void {

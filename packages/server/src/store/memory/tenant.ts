@@ -20,7 +20,8 @@ export class Tenant {
   /** Messages by run and message; the run may be unknown. */
   readonly inboxes = new Map<string, Map<string, Letter>>();
   readonly #open = new Map<string, RunRecord>();
-  readonly #newestClosed = new Map<string, RunRecord>();
+  /** By id, each list by run. */
+  readonly #closed = new Map<string, RunRecord[]>();
   #byRun: RunRecord[] = [];
   #sorted = true;
 
@@ -29,42 +30,68 @@ export class Tenant {
   }
 
   find(id: string): RunRecord | undefined {
-    return this.#open.get(id) ?? this.#newestClosed.get(id);
+    return this.#open.get(id) ?? this.#closed.get(id)?.at(-1);
   }
 
   add(record: RunRecord): void {
     this.runs.set(record.run, record);
-    this.#open.set(record.instance.id, record);
+    if (record.closedAt === undefined) this.#open.set(record.instance.id, record);
+    else this.close(record);
     const last = this.#byRun.at(-1);
     if (last !== undefined && compareText(last.run, record.run) > 0) this.#sorted = false;
     this.#byRun.push(record);
   }
 
+  /** An open run closes, or a closed one is put in. */
   close(record: RunRecord): void {
     const { id } = record.instance;
-    this.#open.delete(id);
-    const newest = this.#newestClosed.get(id);
-    if (newest === undefined || compareText(newest.run, record.run) < 0) this.#newestClosed.set(id, record);
+    if (this.#open.get(id) === record) this.#open.delete(id);
+    const closed = this.#closed.get(id);
+    if (closed === undefined) this.#closed.set(id, [record]);
+    else closed.splice(countBefore(closed, record.run), 0, record);
+  }
+
+  /** Removes closed runs. */
+  remove(records: ReadonlySet<RunRecord>): void {
+    for (const { run, instance } of records) {
+      this.runs.delete(run);
+      const closed = this.#closed.get(instance.id)?.filter((each) => each.run !== run) ?? [];
+      if (closed.length === 0) this.#closed.delete(instance.id);
+      else this.#closed.set(instance.id, closed);
+    }
+    this.#byRun = this.#byRun.filter((each) => !records.has(each));
   }
 
   /** Runs from the newest on, those before `after` only. */
   *newestFirst(after: string | undefined): Generator<RunRecord> {
-    if (!this.#sorted) {
-      this.#byRun.sort((a, b) => compareText(a.run, b.run));
-      this.#sorted = true;
-    }
-    const runs = this.#byRun;
-    for (let at = after === undefined ? runs.length - 1 : this.#countBefore(after) - 1; at >= 0; at -= 1) yield runs[at] as RunRecord;
+    const runs = this.#inOrder();
+    for (let at = after === undefined ? runs.length - 1 : countBefore(runs, after) - 1; at >= 0; at -= 1) yield runs[at] as RunRecord;
   }
 
-  #countBefore(run: string): number {
-    let low = 0;
-    let high = this.#byRun.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (compareText((this.#byRun[middle] as RunRecord).run, run) < 0) low = middle + 1;
-      else high = middle;
+  /** Runs from the oldest on, those after `after` and before `before` only. */
+  *oldestFirst(after: string, before: string): Generator<RunRecord> {
+    const runs = this.#inOrder();
+    const end = countBefore(runs, before);
+    for (let at = countBefore(runs, after); at < end; at += 1) {
+      const record = runs[at] as RunRecord;
+      if (record.run !== after) yield record;
     }
-    return low;
   }
+
+  #inOrder(): readonly RunRecord[] {
+    if (!this.#sorted) this.#byRun.sort((a, b) => compareText(a.run, b.run));
+    this.#sorted = true;
+    return this.#byRun;
+  }
+}
+
+function countBefore(runs: readonly RunRecord[], run: string): number {
+  let low = 0;
+  let high = runs.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (compareText((runs[middle] as RunRecord).run, run) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

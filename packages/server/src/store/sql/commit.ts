@@ -14,8 +14,8 @@ import { classify, unavailable } from "./failure-class.ts";
 import { type FlushParameters, flushParameters } from "./flush-parameters.ts";
 import { parseNumbers } from "./text-list.ts";
 
-const parameterCount = 55;
-const statement = `select done, rejected from wovyr.commit_1(${Array.from({ length: parameterCount }, (_, at) => `$${at + 1}`).join(",")})`;
+const parameterCount = 75;
+const statement = `select done, rejected, receivers from wovyr.commit_1(${Array.from({ length: parameterCount }, (_, at) => `$${at + 1}`).join(",")})`;
 const tries = 6;
 const pause = 5;
 
@@ -23,6 +23,7 @@ type Outcome = {
   readonly done: Set<string>;
   readonly rejectedChildren: Set<string>;
   readonly failed: Map<string, Error>;
+  readonly found: Set<string>;
 };
 
 export async function commit(driver: SqlDriver, flush: Flush): Promise<FlushOutcome> {
@@ -30,6 +31,7 @@ export async function commit(driver: SqlDriver, flush: Flush): Promise<FlushOutc
     done: new Set(),
     rejectedChildren: new Set(),
     failed: new Map(),
+    found: new Set(),
   };
   for (const turns of flushParts(flush.turns)) await commitPart(driver, { fence: flush.fence, turns }, outcome);
   return outcome;
@@ -65,10 +67,11 @@ async function send(driver: SqlDriver, parameters: FlushParameters): Promise<rea
   }
 }
 
-function read([done, rejected]: readonly unknown[], { order, children }: FlushParameters, outcome: Outcome): void {
+function read([done, rejected, receivers]: readonly unknown[], { order, children }: FlushParameters, outcome: Outcome): void {
   if (typeof done === "string") for (const place of parseNumbers(done)) outcome.done.add((order[place - 1] as TurnWrite).run);
   else for (const turn of order) outcome.done.add(turn.run);
   if (typeof rejected === "string") for (const place of parseNumbers(rejected)) outcome.rejectedChildren.add(children[place - 1] as string);
+  if (typeof receivers === "string") for (const place of parseNumbers(receivers)) outcome.found.add((order[place - 1] as TurnWrite).run);
 }
 
 function refusal(turn: TurnWrite, error: unknown): Error {

@@ -8,6 +8,9 @@ export type SqlValue = string | number | boolean | null;
 
 export type SqlLane = "write" | "read";
 
+/** Runs one statement as `SqlDriver.query` does. */
+export type SqlQuery = (lane: SqlLane, text: string, params: readonly SqlValue[]) => Promise<readonly (readonly SqlValue[])[]>;
+
 export interface SqlDriver {
   /** Runs one prepared statement; rows are arrays. Statements return text, integer, double precision and boolean only, so that drivers agree. */
   query(lane: SqlLane, text: string, params: readonly SqlValue[]): Promise<readonly (readonly SqlValue[])[]>;

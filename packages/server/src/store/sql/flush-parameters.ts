@@ -9,8 +9,11 @@ import type { Flush, InboxMessage, NewInstance, TurnWrite } from "../../engine/p
 import { isClosing } from "../flush-parts.ts";
 import { isStorable, UnstorableTextError } from "../storable.ts";
 import { encodeAttributes } from "./attribute-text.ts";
+import { DeadLetterColumns } from "./dead-letter-columns.ts";
 import type { SqlValue } from "./driver.ts";
+import { EffectColumns } from "./effect-columns.ts";
 import { arrayLiteral, TextList } from "./text-list.ts";
+import { WaitColumns } from "./wait-columns.ts";
 
 export type FlushParameters = {
   /** The turns by their place, from 0 on. */
@@ -158,7 +161,7 @@ class InstanceColumns {
   }
 }
 
-/** `closings` … `consumed_ids`. */
+/** `closings` … `letter_done_effects`. */
 class PartColumns {
   readonly childRuns: string[] = [];
   readonly #closings: number[] = [];
@@ -182,10 +185,20 @@ class PartColumns {
   readonly #messageFacts = new TextList();
   readonly #consumedTurns: number[] = [];
   readonly #consumedIds = new TextList();
+  readonly #waits = new WaitColumns();
+  readonly #waitsDone = new EffectColumns();
+  readonly #letters = new DeadLetterColumns();
+  readonly #lettersDone = new EffectColumns();
 
   add(turn: TurnWrite, place: number): void {
     if (isClosing(turn)) this.#closings.push(place);
-    else this.#addTimers(turn, place);
+    else {
+      this.#addTimers(turn, place);
+      this.#waits.add(turn, place);
+      this.#waitsDone.add(turn.waitsDone, place);
+    }
+    this.#letters.add(turn, place);
+    this.#lettersDone.add(turn.deadLettersDone, place);
     if (turn.attributes !== undefined) {
       this.#attributeTurns.push(place);
       this.#attributeValues.add(Object.keys(turn.attributes).length === 0 ? "" : encodeAttributes(turn.attributes));
@@ -239,6 +252,10 @@ class PartColumns {
       this.#consumedTurns.length,
       arrayLiteral(this.#consumedTurns),
       this.#consumedIds.toParameter(),
+      ...this.#waits.values(),
+      ...this.#waitsDone.values(),
+      ...this.#letters.values(),
+      ...this.#lettersDone.values(),
     ];
   }
 

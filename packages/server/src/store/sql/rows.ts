@@ -1,5 +1,5 @@
 import type { ParentLink } from "@wovyr/sdk/internal";
-import type { HistoryRow, InstanceRow, StoredStatus } from "../../engine/ports/store.ts";
+import type { HistoryRow, InboxMessage, InstanceRow, StoredStatus } from "../../engine/ports/store.ts";
 import { decodeAttributes } from "./attribute-text.ts";
 import type { SqlValue } from "./driver.ts";
 import { separator } from "./text-list.ts";
@@ -36,5 +36,19 @@ export function readTurn(row: readonly SqlValue[]): HistoryRow {
     at: at as number,
     node: node as string,
     events: events as string,
+  };
+}
+
+/** Reads tenant, run, shard, message, fact and position. */
+export function readMessage([tenant, run, shard, message, fact, position]: readonly SqlValue[]): InboxMessage & {
+  readonly position: number;
+} {
+  return {
+    tenant: String(tenant),
+    run: String(run),
+    shard: Number(shard),
+    message: String(message),
+    fact: String(fact),
+    position: Number(position),
   };
 }

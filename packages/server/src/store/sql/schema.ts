@@ -176,3 +176,98 @@ export const strikes = wovyr.table(
     }),
   ],
 );
+
+/** What a run waits for: publications of a name, with this key or (null) without any. */
+export const waits = wovyr.table(
+  "waits",
+  {
+    shard: integer("shard").notNull(),
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    effect: text("effect").notNull(),
+    name: text("name").notNull(),
+    key: text("key"),
+    /** Digest of name and key, which may be too long for an index together. */
+    topic: text("topic").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "waits_pk", columns: [table.tenant, table.run, table.effect] }),
+    index("waits_topic").on(table.tenant, table.topic, table.run),
+  ],
+);
+
+export const publications = wovyr.table(
+  "publications",
+  {
+    position: bigserial("position", { mode: "number" }).notNull(),
+    at: milliseconds("at").notNull(),
+    tenant: text("tenant").notNull(),
+    id: text("id").notNull(),
+    name: text("name").notNull(),
+    key: text("key"),
+    topic: text("topic").notNull(),
+    /** Of the request that came with the id. */
+    digest: text("digest").notNull(),
+    /** JSON of the fact that receivers get, without its position. */
+    fact: text("fact").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "publications_pk", columns: [table.tenant, table.id] }),
+    index("publications_topic").on(table.tenant, table.topic, table.position),
+    index("publications_at").on(table.at),
+  ],
+);
+
+/** Work that was given up. */
+export const deadLetters = wovyr.table(
+  "dead_letters",
+  {
+    at: milliseconds("at").notNull(),
+    attempts: integer("attempts").notNull(),
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    effect: text("effect").notNull(),
+    kind: text("kind").notNull(),
+    workflow: text("workflow").notNull(),
+    /** Of the instance. */
+    id: text("id").notNull(),
+    name: text("name").notNull(),
+    /** JSON of a failure. */
+    failure: text("failure").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "dead_letters_pk", columns: [table.tenant, table.run, table.effect] }),
+    index("dead_letters_at").on(table.tenant, table.at, table.run, table.effect),
+  ],
+);
+
+/** The last heartbeat of an effect. No index covers its time, so that a heartbeat rewrites none. */
+export const heartbeats = wovyr.table(
+  "heartbeats",
+  {
+    at: milliseconds("at").notNull(),
+    attempt: integer("attempt").notNull(),
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    effect: text("effect").notNull(),
+    details: text("details").notNull(),
+  },
+  (table) => [primaryKey({ name: "heartbeats_pk", columns: [table.tenant, table.run, table.effect] })],
+);
+
+/** What became of transactional steps; written in the transactions of their authors (step-outcomes.ts). */
+export const stepOutcomes = wovyr.table(
+  "step_outcomes",
+  {
+    at: milliseconds("at").notNull(),
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    effect: text("effect").notNull(),
+    /** Null: given up. */
+    outcome: text("outcome"),
+  },
+  (table) => [
+    primaryKey({ name: "step_outcomes_pk", columns: [table.tenant, table.run, table.effect] }),
+    index("step_outcomes_at").on(table.at),
+  ],
+);

@@ -8,23 +8,38 @@ import { WovyrError } from "@wovyr/sdk";
 import type {
   Claim,
   ClaimRequest,
+  DeadLetter,
+  DeadLetterFilter,
+  DeadLetterPage,
+  EffectKey,
   Flush,
+  Heartbeat,
   InboxMessage,
   InstanceKey,
   ListFilter,
   LoadedInstance,
+  Publication,
+  RunImport,
   ShardEpoch,
+  StepOutcome,
   Store,
   StrikeSink,
 } from "../../engine/ports/store.ts";
 import { StoreUnavailableError } from "../../engine/ports/store.ts";
 import { isStorable, messageProblem } from "../storable.ts";
+import { deleteRuns, listClosedBefore } from "./closed-runs.ts";
 import { commit } from "./commit.ts";
-import { DriverError, type SqlDriver, type SqlLane, type SqlValue } from "./driver.ts";
+import { addDeadLetter, dropDeadLetters, getDeadLetter, listDeadLetters } from "./dead-letters.ts";
+import { DriverError, type SqlDriver, type SqlQuery, type SqlValue } from "./driver.ts";
 import { classify, unavailable } from "./failure-class.ts";
 import { startSlot } from "./flush-parameters.ts";
+import { dropHeartbeats, expireHeartbeats, readHeartbeats, saveHeartbeats } from "./heartbeats.ts";
+import { runLists } from "./key-lists.ts";
 import { listInstances } from "./list-instances.ts";
-import { readInstance, readTurn } from "./rows.ts";
+import { expirePublications, publish } from "./publications.ts";
+import { readInstance, readMessage, readTurn } from "./rows.ts";
+import { importRun } from "./run-import.ts";
+import { expireStepOutcomes, readStepOutcomes, saveStepOutcome } from "./step-outcomes.ts";
 import { arrayLiteral, textList } from "./text-list.ts";
 
 const tries = 6;
@@ -114,6 +129,70 @@ export class SqlStore implements Store {
     ]);
   }
 
+  async publish(publication: Publication) {
+    return publish(this.#query, publication);
+  }
+
+  async expirePublications(before: number) {
+    await expirePublications(this.#query, before);
+  }
+
+  async importRun(run: RunImport) {
+    return importRun(this.#query, run);
+  }
+
+  async deleteRuns(keys: readonly InstanceKey[]) {
+    return deleteRuns(this.#query, keys);
+  }
+
+  async listClosedBefore(before: number, page: { after?: InstanceKey; limit: number }) {
+    return listClosedBefore(this.#query, before, page);
+  }
+
+  async addDeadLetter(letter: DeadLetter) {
+    await addDeadLetter(this.#query, letter);
+  }
+
+  async listDeadLetters(tenant: string, filter: DeadLetterFilter, page: DeadLetterPage) {
+    return listDeadLetters(this.#query, tenant, filter, page);
+  }
+
+  async getDeadLetter(tenant: string, run: string, effect: string) {
+    return getDeadLetter(this.#query, { tenant, run, effect });
+  }
+
+  async dropDeadLetters(keys: readonly EffectKey[]) {
+    await dropDeadLetters(this.#query, keys);
+  }
+
+  async saveHeartbeats(heartbeats: readonly Heartbeat[]) {
+    await saveHeartbeats(this.#query, heartbeats);
+  }
+
+  async readHeartbeats(key: InstanceKey) {
+    return readHeartbeats(this.#query, key);
+  }
+
+  async dropHeartbeats(keys: readonly EffectKey[]) {
+    await dropHeartbeats(this.#query, keys);
+  }
+
+  async expireHeartbeats(before: number) {
+    await expireHeartbeats(this.#query, before);
+  }
+
+  async saveStepOutcome(outcome: StepOutcome) {
+    return saveStepOutcome(this.#query, outcome);
+  }
+
+  async readStepOutcomes(key: InstanceKey) {
+    return readStepOutcomes(this.#query, key);
+  }
+
+  async expireStepOutcomes(before: number) {
+    await expireStepOutcomes(this.#query, before);
+  }
+
   async findInstance(tenant: string, id: string) {
     const [row] = await this.#find("select wovyr.find_1($1, $2)", [tenant, id]);
     return row?.[0] == null ? undefined : readInstance(String(row[0]));
@@ -131,12 +210,9 @@ export class SqlStore implements Store {
   }
 
   async loadInstances(keys: readonly InstanceKey[]): Promise<readonly LoadedInstance[]> {
-    const known = keys.filter(({ tenant, run }) => isStorable(tenant) && isStorable(run));
-    if (known.length === 0) return [];
-    const rows = await this.#query("read", "select * from wovyr.load_1($1, $2)", [
-      textList(known.map(({ tenant }) => tenant)),
-      textList(known.map(({ run }) => run)),
-    ]);
+    const lists = runLists(keys);
+    if (lists === undefined) return [];
+    const rows = await this.#query("read", "select * from wovyr.load_1($1, $2)", lists);
     const loaded: {
       row: LoadedInstance["row"];
       turns: LoadedInstance["turns"][number][];
@@ -181,14 +257,12 @@ export class SqlStore implements Store {
       page.after ?? 0,
       page.limit,
     ]);
-    return rows.map(([tenant, run, shard, message, fact, position]) => ({
-      tenant: String(tenant),
-      run: String(run),
-      shard: Number(shard),
-      message: String(message),
-      fact: String(fact),
-      position: Number(position),
-    }));
+    return rows.map(readMessage);
+  }
+
+  async readInbox({ tenant, run }: InstanceKey, limit: number) {
+    const rows = await this.#find("select * from wovyr.inbox_of_1($1, $2, $3)", [tenant, run, limit]);
+    return rows.map(readMessage);
   }
 
   async listTimers(shards: readonly number[], until: number, limit: number) {
@@ -246,7 +320,7 @@ export class SqlStore implements Store {
     return this.#query("read", text, params);
   }
 
-  async #query(lane: SqlLane, text: string, params: readonly SqlValue[]): Promise<readonly (readonly SqlValue[])[]> {
+  readonly #query: SqlQuery = async (lane, text, params) => {
     for (let attempt = 1; ; attempt += 1) {
       this.#checkOpen();
       try {
@@ -258,7 +332,7 @@ export class SqlStore implements Store {
         if (kind === "unavailable" || attempt === tries) throw unavailable(error);
       }
     }
-  }
+  };
 
   async #track<T>(work: Promise<T>): Promise<T> {
     this.#running.add(work);

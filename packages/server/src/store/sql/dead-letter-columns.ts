@@ -1,0 +1,39 @@
+import type { TurnWrite } from "../../engine/ports/store.ts";
+import type { SqlValue } from "./driver.ts";
+import { arrayLiteral, TextList } from "./text-list.ts";
+
+/** `letters` … `letter_failures`. */
+export class DeadLetterColumns {
+  readonly #turns: number[] = [];
+  readonly #effects = new TextList();
+  readonly #kinds = new TextList();
+  readonly #names = new TextList();
+  readonly #attempts: number[] = [];
+  readonly #failures = new TextList();
+
+  add({ deadLetters }: TurnWrite, place: number): void {
+    if (deadLetters.length === 0) return;
+    // One row per effect: an upsert may not meet the same row twice.
+    for (const { effect, kind, name, attempts, failure } of new Map(deadLetters.map((letter) => [letter.effect, letter])).values()) {
+      this.#turns.push(place);
+      this.#effects.add(effect);
+      this.#kinds.add(kind);
+      this.#names.add(name);
+      this.#attempts.push(attempts);
+      this.#failures.add(failure);
+    }
+  }
+
+  values(): SqlValue[] {
+    if (this.#turns.length === 0) return [0, null, null, null, null, null, null];
+    return [
+      this.#turns.length,
+      arrayLiteral(this.#turns),
+      this.#effects.toParameter(),
+      this.#kinds.toParameter(),
+      this.#names.toParameter(),
+      arrayLiteral(this.#attempts),
+      this.#failures.toParameter(),
+    ];
+  }
+}
