@@ -466,7 +466,8 @@ begin
     cross join lateral (select r.workflow, r.id from wovyr.instances r where r.tenant = tenants[t.turn] and r.run = runs[t.turn] offset 0) i
     where t.place <= letters and (all_done or (t.turn in (select unnest(accepted))) is true)
     on conflict (tenant, run, effect) do update
-      set at = excluded.at, attempts = excluded.attempts, kind = excluded.kind, name = excluded.name, failure = excluded.failure;
+      set at = excluded.at, attempts = excluded.attempts, kind = excluded.kind, workflow = excluded.workflow, id = excluded.id,
+        name = excluded.name, failure = excluded.failure;
   end if;
 end
 $$;

@@ -69,6 +69,10 @@ export function deadLetters({ test, store }: Suite): void {
     await store().addDeadLetter(letter);
     await store().addDeadLetter({ ...letter, at: 10, name: "other" });
     assert.deepEqual(await letters(at), [letter]);
+    const { run, effect } = letter;
+    const own = deadLetter({ effect, attempts: 7 });
+    await start(at, { run, at: 12, create: instance({ id: "its-own", workflow: "flow" }), deadLetters: [own] });
+    assert.deepEqual(await letters(at), [{ tenant: at.tenant, run, ...own, at: 12, workflow: "flow", id: "its-own" }]);
     await assert.rejects(store().addDeadLetter(outside(at, { failure: "\u0000" })), { code: "PAYLOAD_UNSERIALIZABLE" });
   });
 
