@@ -605,6 +605,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
       this.#closeWith({ type: "InstanceFailed", failure: failureOf(withoutEffect(failed?.error)) });
       return;
     }
+    this.#handlers?.warnOfCutOff();
     if (this.#continuation !== undefined) {
       const carried = this.#events.unread();
       this.#closeWith({

@@ -18,11 +18,15 @@ import { ApiError, AuthoringError, CancelledError, WovyrError } from "../model/e
 import { failureOf } from "../model/failure.ts";
 import type { EffectId, Incoming, Payload } from "../model/history.ts";
 import { decodePayload, encodePayload } from "../model/payload.ts";
+import { closing } from "./closing.ts";
 import type { Commands } from "./commands.ts";
 import type { BufferedEvent } from "./event-buffer.ts";
 import type { Logger } from "./log-line.ts";
 import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./operation.ts";
 import { TaskState } from "./task.ts";
+
+/** Handlers that one warning names. */
+const listedHandlers = 20;
 
 type UpdateFact = Extract<Incoming, { type: "UpdateRequested" }>;
 export type EventHandler = (payload: never) => unknown;
@@ -48,6 +52,8 @@ export class Handlers {
   readonly #updates = new Map<string, { readonly update: Update<never, unknown>; readonly handler: UpdateHandler }>();
   #updateCount = 0;
   #open = 0;
+  /** What was handled when the workflow's function ended, and is not any more. */
+  readonly #cutOff: string[] = [];
 
   constructor(commands: Commands, owner: HandlersOwner) {
     this.#commands = commands;
@@ -91,6 +97,18 @@ export class Handlers {
     this.#updates.set(update.name, { update, handler });
   }
 
+  /** The function has returned, and those that were still at work were cancelled: whoever looks at the log learns which. */
+  warnOfCutOff(): void {
+    const count = this.#cutOff.length;
+    if (count === 0) return;
+    const listed = `${this.#cutOff.slice(0, listedHandlers).join(", ")}${count > listedHandlers ? ` and ${count - listedHandlers} more` : ""}`;
+    this.#owner.log(
+      "warn",
+      `the workflow's function ended while handlers were at work, which were cancelled: ${listed}. Let it wait for them: \`yield* condition(() => ctx.handlersFinished)\``,
+      { handlers: count },
+    );
+  }
+
   /** The definition of an event that is handled. */
   eventOf(name: string): EventDef<unknown, never> | undefined {
     return this.#events.get(name)?.event;
@@ -116,6 +134,7 @@ export class Handlers {
     this.#commands.record({ type: "EventConsumed", effect: path, message: event.message });
     this.#run(
       path,
+      `event "${event.name}"`,
       () => known.handler(value as never),
       (outcome) => {
         if (outcome.ok || outcome.error instanceof CancelledError) return;
@@ -165,6 +184,7 @@ export class Handlers {
     }
     this.#run(
       path,
+      `update "${fact.name}"`,
       () => known.handler.handler(parse(known.update.input, decodePayload(fact.input), `input of update "${fact.name}"`) as never),
       ended,
     );
@@ -201,7 +221,7 @@ export class Handlers {
   }
 
   /** Calls a handler; what yields becomes a fiber that ends with the run. */
-  #run(path: EffectId, call: () => unknown, ended: Done): void {
+  #run(path: EffectId, what: string, call: () => unknown, ended: Done): void {
     let value: unknown;
     try {
       value = call();
@@ -229,6 +249,7 @@ export class Handlers {
     // Its failure is told by whoever waits for the outcome.
     task.join((outcome) => {
       this.#open -= 1;
+      if (!outcome.ok && outcome.error === closing) this.#cutOff.push(what);
       ended(outcome);
     });
     task.operation = this.#owner.newFiber(path, value, (outcome) => task.settle(outcome));

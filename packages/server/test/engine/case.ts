@@ -21,3 +21,8 @@ export async function inEachCache(options: CaseOptions, body: (env: TestEnvironm
   await inCase(options, body);
   await inCase({ ...options, evictAlways: true }, body);
 }
+
+/** Lets everything happen that needs no time, where a call that is held keeps `env.settle()` waiting. */
+export async function macrotasks(count = 10): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -14,9 +14,10 @@ import {
   WovyrError,
   workflow,
 } from "@wovyr/sdk";
-import { delivery } from "@wovyr/sdk/client";
-import { Gate } from "@wovyr/testing";
-import { inEachCache } from "./case.ts";
+import { delivery, type Handle } from "@wovyr/sdk/client";
+import { memoryStore } from "@wovyr/server/internal";
+import { createFaultyStore, FaultPlan, Gate, type StoreCall } from "@wovyr/testing";
+import { inCase, inEachCache, macrotasks } from "./case.ts";
 
 const Item = event("item", Type.String());
 const Done = event("done");
@@ -68,28 +69,100 @@ test("H023 every handler of what came in together has run before a condition goe
   });
 });
 
-test("H024 a handler of events that throws fails the run, says which event, and unwinds what is open", async () => {
-  const log: string[] = [];
-  const failing = workflow("failing", async function* (_: undefined, ctx) {
-    ctx.on(Item, (item) => {
-      throw new RangeError(`no ${item}`);
+test("H023 a completion that the store refuses is made again with what came meanwhile", async () => {
+  const counting = workflow("counting", async function* (_: undefined, ctx) {
+    let count = 0;
+    ctx.on(Item, () => {
+      count += 1;
     });
-    try {
-      yield* sleep("1 day");
-    } finally {
-      log.push("unwound");
+    yield* condition(() => count >= 1);
+    return count;
+  });
+  const completion = ({ args }: StoreCall) => JSON.stringify(args).includes("InstanceCompleted");
+  for (const refusals of [1, 3]) {
+    const plan = new FaultPlan();
+    await inCase({ workflows: [counting], store: createFaultyStore(memoryStore(), plan) }, async (env) => {
+      const run = await env.start(counting);
+      await env.settle();
+      const sends: Promise<void>[] = [];
+      plan.refuse("commit", { times: refusals, where: completion });
+      plan.watch("commit", async (call) => {
+        if (!completion(call) || sends.length > 3) return;
+        sends.push(run.send(Item, "4"));
+        await macrotasks();
+      });
+      sends.push(...["1", "2", "3"].map((item) => run.send(Item, item)));
+      await env.settle();
+      assert.equal(plan.log.filter(({ kind }) => kind === "refuse").length, refusals);
+      await Promise.all(sends);
+      plan.clear();
+      assert.equal(await run.result(), 4);
+    });
+  }
+});
+
+const Shipped = event("shipped");
+const Schemed = event("schemed", Type.Object({ to: Type.Object({ city: Type.String() }) }));
+const cities: string[] = [];
+const shipping = workflow("shipping", async function* (_: undefined, ctx) {
+  ctx.on(Shipped, ((given: { to: { city: string } }) => {
+    const {
+      to: { city },
+    } = given;
+    cities.push(city);
+  }) as never);
+  ctx.on(Schemed, async function* ({ to: { city } }) {
+    cities.push(yield* echo(city));
+    if (city === "Nowhere") throw new RangeError("no such place");
+  });
+  try {
+    yield* awaitEvent(Done);
+    yield* condition(() => ctx.handlersFinished);
+  } finally {
+    cities.push("unwound");
+  }
+});
+
+test("H024 a handler of events that throws fails the run, which says which event of which run, and unwinds what is open", async () => {
+  await inEachCache({ workflows: [shipping] }, async (env) => {
+    for (const [name, payload, message] of [
+      ["shipped", { towards: "Rome" }, /city/],
+      ["shipped", null, /null/],
+      ["schemed", { to: { city: "Nowhere" } }, /no such place/],
+    ] as const) {
+      const run = await env.start(shipping);
+      const other = await env.start(shipping);
+      await env.settle();
+      cities.length = 0;
+      await run.send(event(name, Type.Unknown()), payload);
+      await assert.rejects(
+        run.result(),
+        (error) => error instanceof WorkflowError && error.status === "Failed" && message.test(error.message),
+      );
+      assert.equal(cities.at(-1), "unwound");
+      const told = env.logs.filter(({ level, data }) => level === "error" && (data as { run?: string }).run === run.runId);
+      assert.match(told.map(({ message: line }) => line).join(), new RegExp(`the handler of event "${name}" failed`));
+      const { failure } = await run.describe();
+      assert.match(failure?.message ?? "", message);
+      assert.ok((await env.history(run.id)).some(({ type, data }) => type === "EventConsumed" && String(data.effect).includes(name)));
+      await assert.rejects(run.send(Shipped), code("INSTANCE_CLOSED"));
+      await other.send(Schemed, { to: { city: "Rome" } });
+      await other.send(Done);
+      await other.result();
     }
   });
-  await inEachCache({ workflows: [failing] }, async (env) => {
-    log.length = 0;
-    const run = await env.start(failing);
-    await run.send(Item, "thanks");
-    await assert.rejects(
-      run.result(),
-      (error) => error instanceof WorkflowError && error.status === "Failed" && /no thanks/.test(error.message),
-    );
-    assert.deepEqual(log.slice(-1), ["unwound"]);
-    assert.ok(env.logs.some(({ level, message }) => level === "error" && /handler of event "item" failed/.test(message)));
+});
+
+test("H024 where the event has a schema, another shape is refused to its sender, and later events are handled", async () => {
+  await inEachCache({ workflows: [shipping] }, async (env) => {
+    const run = await env.start(shipping);
+    await env.settle();
+    cities.length = 0;
+    await assert.rejects(run.send(Schemed, { towards: "Rome" } as never), code("INVALID_INPUT"));
+    await run.send(Schemed, { to: { city: "Oslo" } });
+    await run.send(Done);
+    await run.result();
+    assert.ok(cities.includes("Oslo"));
   });
 });
 
@@ -100,7 +173,13 @@ const account = workflow("account", { variables: () => ({ sum: 0 }) }, async fun
     if (n === 1) return () => {};
     if (n === 2) ctx.variables.sum = 99;
     if (n === 3) return echo("x");
+    if (n === 5) return undefined;
+    if (n === 6) return sleep(1)[Symbol.asyncIterator]();
+    if (n === 7) return Promise.reject(new Error("nobody looks"));
     return 10n;
+  });
+  ctx.on(Item, async function* (item) {
+    yield* echo(item);
   });
   ctx.onUpdate(add, {
     validate: (n) => {
@@ -135,22 +214,37 @@ test("a query reads the live state, also as the first thing that reaches a run, 
   });
 });
 
-test("H032 queries that fail, misbehave or are unknown harm nobody and say what was wrong", async () => {
+test("H032 queries that fail, misbehave or are unknown harm nobody, say what was wrong, and leave no trace", async () => {
   await inEachCache({ workflows: [account] }, async (env) => {
+    const ask = async (run: Handle<unknown>) => {
+      await assert.rejects(
+        run.query(query("nothing")),
+        (error) => code("HANDLER_NOT_FOUND")(error) && /It handles: total, peek/.test(String(error)),
+      );
+      await assert.rejects(run.query(peek, "x" as never), code("INVALID_INPUT"));
+      await assert.rejects(run.query(peek, 0), (error) => code("QUERY_FAILED")(error) && /nothing to see/.test(String(error)));
+      await assert.rejects(run.query(peek, 1), code("QUERY_FAILED"));
+      await assert.rejects(run.query(peek, 2), (error) => code("QUERY_FAILED")(error) && /changed ctx\.variables/.test(String(error)));
+      for (const n of [3, 6, 7]) await assert.rejects(run.query(peek, n), code("QUERY_FAILED"), `${n}`);
+      assert.equal(await run.query(peek, 4), 10n);
+      assert.equal(await run.query(peek, 5), undefined);
+      assert.equal(await run.query(total), 0, "what a query changed is gone");
+    };
     const run = await env.start(account);
-    await assert.rejects(
-      run.query(query("nothing")),
-      (error) => code("HANDLER_NOT_FOUND")(error) && /It handles: total, peek/.test(String(error)),
-    );
-    await assert.rejects(run.query(peek, "x" as never), code("INVALID_INPUT"));
-    await assert.rejects(run.query(peek, 0), (error) => code("QUERY_FAILED")(error) && /nothing to see/.test(String(error)));
-    await assert.rejects(run.query(peek, 1), code("QUERY_FAILED"));
-    await assert.rejects(run.query(peek, 2), (error) => code("QUERY_FAILED")(error) && /changed ctx\.variables/.test(String(error)));
-    await assert.rejects(run.query(peek, 3), code("QUERY_FAILED"));
-    assert.equal(await run.query(peek, 4), 10n);
-    assert.equal(await run.query(total), 0, "what a query changed is gone");
+    await ask(run);
+    await env.settle();
+    const before = await env.turns(run.id);
+    await ask(run);
+    assert.deepEqual(await env.turns(run.id), before);
+    // The same while events are being handled.
+    const sends = Array.from({ length: 20 }, (_, n) => run.send(Item, `${n}`));
+    await Promise.all([...sends, ask(run), ask(run)]);
+    await env.settle();
+    const handled = (await env.history(run.id)).filter(({ type }) => type === "ActivityCompleted");
+    assert.equal(handled.length, 20);
     assert.equal(await run.update(add, 1), 1);
     await assert.rejects(env.client.handle("nobody").query(total), code("INSTANCE_NOT_FOUND"));
+    assert.deepEqual(env.trouble, []);
   });
 });
 
@@ -174,11 +268,15 @@ test("an update is validated, handled, answered once, and again under its key", 
   });
 });
 
-test("H030 an update whose process dies is done once, and its caller gets the answer by asking again", async () => {
+test("H030 an update whose process dies is accepted, validated and done once, and its caller gets the answer once", async () => {
   const gate = new Gate<string, string>();
   const blocked = activity("blocked", gate.body);
+  let validations = 0;
   const slow = workflow("slow", { variables: () => ({ sum: 0 }) }, async function* (_: undefined, ctx) {
     ctx.onUpdate(add, {
+      validate: () => {
+        validations += 1;
+      },
       handler: async function* (n) {
         yield* blocked("gate");
         ctx.variables.sum += n;
@@ -189,13 +287,19 @@ test("H030 an update whose process dies is done once, and its caller gets the an
     return ctx.variables.sum;
   });
   await inEachCache({ workflows: [slow] }, async (env) => {
+    validations = 0;
     const run = await env.start(slow);
-    const answer = env.insist(() => run.update(add, 3, { idempotencyKey: "once" }));
+    const answers = [3, 3].map((n) => env.insist(() => run.update(add, n, { idempotencyKey: "once" })));
     await gate.arrived();
-    await env.restart();
-    await env.settle();
+    for (let deaths = 0; deaths < 3; deaths++) {
+      await env.restart();
+      await env.settle();
+    }
     while (gate.waiting.length > 0) gate.open("gate", "go");
-    assert.equal(await answer, 3);
+    assert.deepEqual(await Promise.all(answers), [3, 3]);
+    const types = (await env.history(run.id)).map(({ type }) => type).filter((type) => type.startsWith("Update"));
+    assert.deepEqual(types, ["UpdateRequested", "UpdateCompleted"]);
+    assert.equal(validations, 1);
     await run.send(Done);
     assert.equal(await run.result(), 3);
   });
@@ -215,6 +319,7 @@ test("H031 a run that returns while handlers are at work tells their callers, wa
   });
   await inEachCache({ workflows: [hasty] }, async (env) => {
     for (const patient of [false, true]) {
+      const warned = () => env.logs.filter(({ level, data }) => level === "warn" && (data as { run?: string }).run === run.runId);
       env.autoSkip = false;
       const run = await env.start(hasty, patient);
       const answers = [run.update(add, 1), run.update(add, 2)].map((answer) => answer.catch((error: unknown) => error));
@@ -225,6 +330,9 @@ test("H031 a run that returns while handlers are at work tells their callers, wa
       for (const [index, answer] of (await Promise.all(answers)).entries())
         if (patient) assert.equal(answer, index + 1);
         else assert.ok(code("UPDATE_UNFINISHED")(answer), String(answer));
+      const told = warned().map(({ message }) => message);
+      if (patient) assert.deepEqual(told, []);
+      else assert.match(told.join(), /add.*add/);
     }
   });
 });
@@ -247,7 +355,7 @@ test("an update that takes longer than one call is waited for with further calls
   });
 });
 
-test("H027 an event goes with the start of a run, or to the open one that has its id, and is there from the first turn", async () => {
+test("an event goes with the start of a run, or to the open one that has its id, and is there from the first turn", async () => {
   const greeting = workflow("greeting", async function* () {
     return [yield* awaitEvent(Item), yield* awaitEvent(Item)];
   });

@@ -5,7 +5,7 @@ import { type ActivityError, activity, all, awaitEvent, child, event, sleep, Typ
 import type { Turn } from "@wovyr/sdk/internal";
 import { memoryStore } from "@wovyr/server/internal";
 import { checkEndOfCase, createFaultyStore, createTestEnvironment, ExecutionRecord, FaultPlan, Gate, replayHistory } from "@wovyr/testing";
-import { inCase } from "./case.ts";
+import { inCase, macrotasks } from "./case.ts";
 
 const ping = event("ping", Type.Number());
 const facts = (turns: readonly Turn[]) => turns.flatMap((turn) => turn.events);
@@ -281,7 +281,3 @@ test("invariant 6: after a crash before or after any commit every run ends as it
     }
   assert.ok(commits >= 8, `${commits} commits`);
 });
-
-async function macrotasks(count = 5): Promise<void> {
-  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
-}

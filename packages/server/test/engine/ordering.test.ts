@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { activity, all, awaitEvent, event, race, sleep, spawn, Type, workflow } from "@wovyr/sdk";
 import { memoryStore } from "@wovyr/server/internal";
 import { createFaultyStore, ExecutionRecord, FaultPlan, Gate, SeededRandom } from "@wovyr/testing";
-import { inCase } from "./case.ts";
+import { inCase, macrotasks } from "./case.ts";
 
 const go = event("go", Type.Number());
 const aside = event("aside", Type.Number());
@@ -75,7 +75,9 @@ for (const winner of ["timer", "came"] as const)
       held.release();
       await Promise.all(sends);
       await env.settle();
-      const turn = (await env.turns(run.id)).find(({ events }) => events.some((fact) => fact.type === "EventReceived" && fact.name === "go"));
+      const turn = (await env.turns(run.id)).find(({ events }) =>
+        events.some((fact) => fact.type === "EventReceived" && fact.name === "go"),
+      );
       assert.ok(turn?.events.some((fact) => (winner === "came" ? fact.type === "EffectCancelled" : fact.type === "TimerFired")));
       await env.evict(run);
       await run.send(end, 2);
@@ -193,7 +195,3 @@ test("H009 a sibling in a race is not started again when another finishes", asyn
     assert.equal(record.total, 150);
   });
 });
-
-async function macrotasks(count = 5): Promise<void> {
-  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
-}

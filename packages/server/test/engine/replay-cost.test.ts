@@ -76,7 +76,16 @@ test("H019 10,000 parallel activities end in one turn each way", async () => {
 });
 
 test("H019 without a cache, a turn reads its run once, however long that has become", async () => {
-  const reads = ["loadInstances", "readHistory", "readLastTurn", "getInstance", "findInstance", "listInstances", "listTimers", "listInbox"] as const;
+  const reads = [
+    "loadInstances",
+    "readHistory",
+    "readLastTurn",
+    "getInstance",
+    "findInstance",
+    "listInstances",
+    "listTimers",
+    "listInbox",
+  ] as const;
   const plan = new FaultPlan();
   const seen = new Map<string, number>();
   for (const read of reads) plan.watch(read, () => void seen.set(read, (seen.get(read) ?? 0) + 1));
