@@ -129,16 +129,18 @@ export type InstanceDescription = InstanceSummary & {
     readonly id: string;
     readonly runId: string;
   }[];
-  /** Events that arrived and that nothing has awaited yet. */
   /** Effects that wait for a condition. */
   readonly conditions: readonly string[];
   /** The run that this one went on from, and the one that goes on from it. */
   readonly continuedFrom?: string;
   readonly continuedTo?: string;
+  /** Events that arrived and that nothing has awaited yet. */
   readonly bufferedEvents: readonly {
     readonly name: string;
     readonly receivedAt: Date;
   }[];
+  /** True while it waits for an orchestrator that has its workflow and version registered. */
+  readonly unregistered?: true;
   /** `file:line:column` of the yields that the run waits at; empty when it is closed or its code is not loaded. */
   readonly waitingAt: readonly string[];
   readonly output?: unknown;

@@ -296,6 +296,9 @@ export const DescriptionSchema = Type.Object(
     continuedFrom: Type.Optional(nameSchema),
     continuedTo: Type.Optional(nameSchema),
     bufferedEvents: Type.Array(Type.Object({ name: Type.String(), receivedAt: timestamp })),
+    unregistered: Type.Optional(
+      Type.Literal(true, { description: "It waits for an orchestrator that has its workflow and version registered." }),
+    ),
     waitingAt: Type.Array(Type.String(), {
       description: "`file:line:column` of the yields that the run waits at.",
     }),

@@ -410,9 +410,8 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   /** The nearest line that is known of where a fiber stands. */
   lastLine(fiber: Fiber): { readonly line: string | undefined; readonly text: string } {
     const last = fiber.lastSite && lineOf(fiber.lastSite);
-    const line = last ?? definitionLine(this.definition.run);
-    const lead = last === undefined ? "The workflow is defined at" : "The last effect before it was yielded at";
-    return { line, text: line === undefined ? "" : ` ${lead} ${line}.` };
+    if (last !== undefined) return { line: last, text: ` The last effect before it was yielded at ${last}.` };
+    return { line: definitionLine(this.definition.run), text: definedAt(this.definition.run) };
   }
 
   /** What a fiber comes to that ended well, given the effects that it made and may not have used. */
@@ -503,7 +502,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
       this.#close(
         rejected(
           new AuthoringError(
-            `Workflow "${this.definition.name}" did not return an async generator: write it as \`async function* (input, ctx) { … }\`.`,
+            `Workflow "${this.definition.name}" did not return an async generator: write it as \`async function* (input, ctx) { … }\`.${definedAt(run)}`,
             "INVALID_DEFINITION",
           ),
         ),
@@ -668,6 +667,11 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     const attributes = this.#context?.trackedAttributes.takeChange();
     if (attributes !== undefined) this.#commands.record({ type: "AttributesChanged", attributes });
   }
+}
+
+function definedAt(run: object | undefined): string {
+  const line = definitionLine(run);
+  return line === undefined ? "" : ` The workflow is defined at ${line}.`;
 }
 
 function isGenerator(value: unknown): value is AsyncGenerator<unknown, unknown, unknown> {

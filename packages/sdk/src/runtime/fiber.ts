@@ -11,6 +11,7 @@ import { type CallSite, Effect } from "../effects/effect.ts";
 import { Task } from "../effects/task.ts";
 import { AuthoringError, type CancelledError } from "../model/errors.ts";
 import type { EffectId } from "../model/history.ts";
+import { lineOf } from "./call-site.ts";
 import { closing } from "./closing.ts";
 import type { Execution } from "./execution.ts";
 import { type Done, type Operation, type Outcome, rejected } from "./operation.ts";
@@ -136,7 +137,7 @@ export class Fiber implements Operation {
       this.#resumeWith(
         rejected(
           new AuthoringError(
-            `A workflow may yield only effects, but this one yielded ${nameOf(yielded)}${this.execution.siteText(this.lastSite, "after the yield at")}. Write \`yield* effect\`, for example \`yield* sleep("1s")\`; to run your own asynchronous code, put it into an activity or a step.`,
+            `A workflow may yield only effects, but this one yielded ${nameOf(yielded)}.${this.execution.lastLine(this).text} Write \`yield* effect\`, for example \`yield* sleep("1s")\`; to run your own asynchronous code, put it into an activity or a step.`,
             "FOREIGN_YIELD",
           ),
         ),
@@ -221,12 +222,15 @@ export class Fiber implements Operation {
   }
 
   #warnOfUnjoined(): void {
-    for (const task of this.#tasks ?? [])
-      if (task.failedUnseen)
-        this.execution.log("warn", `task ${task.id} failed and nothing joined it`, {
-          task: task.id,
-          error: task.outcome?.ok === false ? task.outcome.error : undefined,
-        });
+    for (const task of this.#tasks ?? []) {
+      if (!task.failedUnseen) continue;
+      const at = task.site && lineOf(task.site);
+      this.execution.log("warn", `task ${task.id}${at === undefined ? "" : `, spawned at ${at},`} failed and nothing joined it`, {
+        task: task.id,
+        ...(at !== undefined && { at }),
+        error: task.outcome?.ok === false ? task.outcome.error : undefined,
+      });
+    }
   }
 }
 

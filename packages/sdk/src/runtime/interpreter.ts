@@ -128,7 +128,7 @@ export class Interpreter {
     done(
       rejected(
         new AuthoringError(
-          `Branch ${id} is neither an effect nor an async generator, nor a function that returns one. Write it as \`async function* () { … }\`.`,
+          `Branch ${id} is neither an effect nor an async generator, nor a function that returns one. Write it as \`async function* () { … }\`.${fiber.execution.lastLine(fiber).text}`,
           "FOREIGN_YIELD",
         ),
       ),
@@ -381,7 +381,7 @@ export class Interpreter {
   }
 
   #spawn(effect: Kind<"spawn">, id: EffectId, fiber: Fiber, done: Done): Operation {
-    const task = new TaskState(id);
+    const task = new TaskState(id, effect.site);
     this.#tasks ??= new Map();
     this.#tasks.set(id, task);
     fiber.own(task);

@@ -1,20 +1,24 @@
 /**
  * A branch that runs on its own: started by `spawn`, joined as often as wanted, cancelled by hand or when the generator that spawned it ends.
  */
+import type { CallSite } from "../effects/effect.ts";
 import { CancelledError } from "../model/errors.ts";
 import type { EffectId } from "../model/history.ts";
 import { closedOperation, type Done, type Operation, type Outcome } from "./operation.ts";
 
 export class TaskState {
   readonly id: EffectId;
+  /** Where it was spawned. */
+  readonly site: CallSite | undefined;
   outcome: Outcome | undefined;
   operation: Operation = closedOperation;
   #joined = false;
   #joiners = new Set<Done>();
   #onClosed: (() => void)[] | undefined;
 
-  constructor(id: EffectId) {
+  constructor(id: EffectId, site?: CallSite) {
     this.id = id;
+    this.site = site;
   }
 
   get closed(): boolean {

@@ -273,8 +273,7 @@ export class Instance implements Job {
 
   /** Whether an item needs code that cannot be run now. */
   #mustWait(fact: Incoming): boolean {
-    if (fact.type === "TerminateRequested" || fact.type === "Parked") return false;
-    if (this.execution === undefined && ends(fact)) return false;
+    if (ends(fact) || fact.type === "Parked") return false;
     return this.execution === undefined || (this.state.parked !== undefined && fact.type !== "Resumed");
   }
 

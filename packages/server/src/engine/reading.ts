@@ -85,7 +85,8 @@ export class Reading {
     const engine = this.#tenancy.engine();
     const row = await this.#tenancy.row(engine, id, options.runId);
     const turns = await this.#tenancy.turns(engine, row.run);
-    return descriptionOf(row, turns, await engine.revival.waitingAt(row));
+    const registered = engine.options.registry.find(row.workflow, row.version) !== undefined;
+    return descriptionOf(row, turns, registered ? { waitingAt: await engine.revival.waitingAt(row) } : undefined);
   }
 
   async graph(id: string, options: { readonly runId?: string } = {}): Promise<RunGraph> {

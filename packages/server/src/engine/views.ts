@@ -42,7 +42,10 @@ export function summaryOf(row: InstanceRow): InstanceSummary {
   };
 }
 
-export function descriptionOf(row: InstanceRow, turns: readonly Turn[], waitingAt: readonly string[]): InstanceDescription {
+/** What the code of a run says of it; undefined when it is not registered here. */
+export type CodeView = { readonly waitingAt: readonly string[] } | undefined;
+
+export function descriptionOf(row: InstanceRow, turns: readonly Turn[], code: CodeView): InstanceDescription {
   const state = new InstanceState();
   for (const turn of turns) state.apply(turn);
   const record = (payload: string | undefined) => (payload === undefined ? {} : (decodePayload(payload) as Record<string, unknown>));
@@ -86,7 +89,8 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], waitingA
       name: event.name,
       receivedAt: new Date(event.at),
     })),
-    waitingAt: state.closed ? [] : waitingAt,
+    ...(code === undefined && !state.closed && { unregistered: true }),
+    waitingAt: state.closed ? [] : (code?.waitingAt ?? []),
     ...(outcome?.status === "Completed" && {
       output: decodePayload(outcome.output),
     }),

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import {
   activity,
+  all,
   awaitEvent,
   type DeterminismError,
   event,
@@ -12,8 +13,10 @@ import {
   type Task,
   Type,
   type WorkflowError,
+  type WovyrError,
   workflow,
 } from "@wovyr/sdk";
+import type { Handle } from "@wovyr/sdk/client";
 import { createTestEnvironment, Gate } from "@wovyr/testing";
 import { inCase, inEachCache } from "./case.ts";
 
@@ -65,8 +68,12 @@ test("H033 the failure of a task that nobody joined is logged and ignored; one t
     assert.deepEqual(await Promise.all(healthy.map((run) => run.result())), [...Array(50).keys()]);
     const warnings = env.logs
       .filter((line) => line.message.includes("nothing joined it"))
-      .map((line) => line.data as { workflow: string; task: string });
-    assert.deepEqual(warnings.map(({ workflow: name, task }) => `${name} ${task}`).sort(), ["forgetful 0", "odd 0"]);
+      .map((line) => line.data as { workflow: string; task: string; at: string; error: Error });
+    assert.deepEqual(warnings.map(({ workflow: name, task, error }) => `${name} ${task} ${error}`).sort(), [
+      'forgetful 0 ActivityError: activity "fails" failed after 1 attempt: nobody looks',
+      "odd 0 7",
+    ]);
+    for (const { at } of warnings) assert.match(at, /author-errors\.test\.ts:\d+:\d+$/);
   });
 });
 
@@ -85,9 +92,12 @@ test("H034 a run whose workflow is not registered waits for an engine that has i
     await env.advance("1s");
     assert.equal(await good.result(), 5);
     assert.ok(env.logs.some((line) => line.message.includes('workflow "other" version "1" is not registered here')));
-    assert.equal((await waiting.describe()).status, "Waiting");
+    const about = await waiting.describe();
+    assert.deepEqual([about.status, about.unregistered], ["Waiting", true]);
+    assert.equal((await good.describe()).unregistered, undefined);
     await env.restart({ workflows: [fine, other] });
     await env.settle();
+    assert.equal((await waiting.describe()).unregistered, undefined);
     assert.equal(await waiting.result(), "other");
   });
 });
@@ -98,7 +108,14 @@ const misuse: Record<string, [run: () => unknown, expected: RegExp | { value: un
     async function* () {
       yield 5;
     },
-    /may yield only effects, but this one yielded number 5/,
+    /may yield only effects, but this one yielded number 5\. The workflow is defined at \/.*author-errors\.test\.ts:\d+:\d+\./,
+  ],
+  "yields a number after an effect": [
+    async function* () {
+      yield* sleep(1);
+      yield 5;
+    },
+    /yielded number 5\. The last effect before it was yielded at \/.*author-errors\.test\.ts:\d+:\d+\./,
   ],
   "yields undefined": [
     async function* () {
@@ -188,7 +205,33 @@ const misuse: Record<string, [run: () => unknown, expected: RegExp | { value: un
     },
     /cannot be stored|function/,
   ],
-  "is a plain function that returns a number": [() => 5, /did not return an async generator/],
+  "returns a task that it did not join": [
+    async function* () {
+      return yield* spawn(sleep(1));
+    },
+    /of class Task|effect/,
+  ],
+  "is a plain function that returns a number": [
+    () => 5,
+    /did not return an async generator.* The workflow is defined at \/.*author-errors\.test\.ts:\d+:\d+\./,
+  ],
+  "returns a generator that is not async": [
+    () =>
+      (function* () {
+        yield sleep(1);
+      })(),
+    /did not return an async generator/,
+  ],
+  "has a branch that is a generator, and not async": [
+    async function* () {
+      yield* all([
+        function* () {
+          yield sleep(1);
+        } as never,
+      ]);
+    },
+    /neither an effect nor an async generator.*author-errors\.test\.ts:\d+:\d+\./,
+  ],
   "throws before it is a generator": [
     () => {
       throw new Error("at once");
@@ -228,34 +271,93 @@ test("H035 an effect that is returned and not yielded fails the run with advice"
   });
 });
 
+test("H035 a generator function without async is refused where it is defined", () => {
+  assert.throws(
+    () =>
+      wrong("sync", function* () {
+        yield sleep(1);
+      }),
+    { code: "INVALID_DEFINITION", message: /without `async`; write `async function\* / },
+  );
+});
+
 test("H036 what the workflow does to its values does not touch the engine", async () => {
   const read = activity("read", async () => ({ list: [1, 2] }));
+  const echo = activity("echo", async (value: { list: number[] }) => {
+    value.list.push(7);
+    return value;
+  });
+  const told = event("told", Type.Object({ list: Type.Array(Type.Number()) }));
   const meddler = workflow("meddler", async function* (input: { items: number[] }, ctx) {
     const began = ctx.now();
     began.setFullYear(1970);
     const clean = ctx.now().getTime();
     input.items.push(99);
-    const task = yield* spawn(read());
+    const given = { list: [1] };
+    const task = yield* spawn(echo(given));
+    given.list.push(2);
     const first = yield* task;
     first.list.push(3);
+    (ctx.memo as { list: number[] }).list.push(4);
     yield* sleep("1s");
     const drawn = [ctx.random(), ctx.uuid()];
+    const heard = yield* awaitEvent(told, {
+      match: (payload) => {
+        if (payload.list[0] === 2) return true;
+        payload.list.push(5);
+        return false;
+      },
+    });
+    const other = yield* awaitEvent(told);
     yield* awaitEvent(go);
-    return { clean, items: input.items, again: (yield* read()).list, drawn };
+    return { clean, items: input.items, first: first.list, given: given.list, again: (yield* read()).list, heard, other, drawn };
   });
   const results: unknown[] = [];
   await inEachCache({ workflows: [meddler] }, async (env) => {
     const given = { items: [1] };
-    const run = await env.start(meddler, given);
+    const memo = { list: [1] };
+    const run = await env.start(meddler, given, { memo });
     given.items.push(5);
+    memo.list.push(5);
     const began = env.now().getTime();
     await env.advance("1s");
+    await run.send(told, { list: [1] });
+    await run.send(told, { list: [2] });
+    await env.evict(run);
     await run.send(go);
     const { drawn, ...result } = await run.result();
-    assert.deepEqual(result, { clean: began, items: [1, 99], again: [1, 2] });
+    assert.deepEqual(result, {
+      clean: began,
+      items: [1, 99],
+      first: [1, 7, 3],
+      given: [1, 2],
+      again: [1, 2],
+      heard: { list: [2] },
+      other: { list: [1] },
+    });
+    assert.deepEqual((await run.describe()).memo, { list: [1] });
     results.push(drawn);
   });
   assert.deepEqual(results[0], results[1]);
+});
+
+test("H036 a task that is joined twice gives the same value twice, as a promise does, live and replayed; history keeps what it was", async () => {
+  const read = activity("read", async () => ({ list: [1, 2] }));
+  const twice = workflow("twice", async function* () {
+    const task = yield* spawn(read());
+    (yield* task).list.push(3);
+    yield* awaitEvent(go);
+    return (yield* task).list;
+  });
+  await inEachCache({ workflows: [twice] }, async (env) => {
+    const run = await env.start(twice);
+    await env.settle();
+    await env.evict(run);
+    await run.send(go);
+    assert.deepEqual(await run.result(), [1, 2, 3]);
+    const completed = (await env.history(run.id)).find(({ type }) => type === "ActivityCompleted");
+    assert.deepEqual(completed?.data.output, { list: [1, 2] });
+  });
 });
 
 const foreign: Record<string, () => Promise<unknown>> = {
@@ -308,6 +410,48 @@ for (const [what, wait] of Object.entries(foreign)) {
     });
   });
 }
+
+for (const [what, wait] of Object.entries(foreign))
+  test(`H043 clean-up that awaits ${what} when the run is cancelled parks it; it can be ended, and nothing hangs`, async () => {
+    const beyond: string[] = [];
+    const waits = workflow("waits", async function* () {
+      try {
+        yield* sleep("1 day");
+      } finally {
+        await wait();
+        beyond.push("beyond");
+        yield* sleep(1);
+        beyond.push("after another effect");
+      }
+    });
+    await inCase(
+      { workflows: [waits, fine], determinismGuard: "off", end: { skipReplay: ({ workflow: name }) => name === "waits" } },
+      async (env) => {
+        const runs = await Promise.all(["cancel", "terminate", "immediate", "stop"].map((id) => env.start(waits, undefined, { id })));
+        await Promise.all(runs.map((run) => run.cancel().catch((error: WovyrError) => assert.equal(error.code, "INSTANCE_PARKED"))));
+        await env.settle();
+        for (const run of runs) assert.equal((await env.state(run.id)).parked?.code, "FOREIGN_AWAIT");
+        assert.equal(await env.execute(fine, 2), 2);
+        const [cancelled, terminated, immediate, stopped] = runs as [Handle<void>, Handle<void>, Handle<void>, Handle<void>];
+        await cancelled.cancel();
+        await terminated.terminate();
+        await immediate.cancel({ mode: "immediate" });
+        await env.evict();
+        await env.settle();
+        await assert.rejects(terminated.result(), /Terminated/);
+        await assert.rejects(immediate.result(), /Cancelled/);
+        await env.stop();
+        await env.restart();
+        assert.equal(await env.execute(fine, 3), 3);
+        for (const run of [cancelled, stopped]) {
+          assert.equal((await run.describe()).status, "Parked");
+          await run.terminate();
+        }
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        assert.ok(!beyond.includes("after another effect"));
+      },
+    );
+  });
 
 test("many nested delegations and settled promises are no foreign await", async () => {
   const nest = async function* (depth: number): Flow<number> {
