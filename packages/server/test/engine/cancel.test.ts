@@ -3,22 +3,30 @@ import { test } from "node:test";
 import {
   activity,
   all,
+  any,
   awaitEvent,
   type Branch,
   CancelledError,
   child,
+  condition,
   event,
   type Flow,
+  map,
   race,
+  select,
+  settled,
+  shield,
   sleep,
   spawn,
+  step,
   TimeoutError,
   Type,
   timeout,
+  update,
   WorkflowError,
   workflow,
 } from "@wovyr/sdk";
-import type { Turn } from "@wovyr/sdk/internal";
+import { type AnyEffect, InstanceState, type Turn } from "@wovyr/sdk/internal";
 import { ExecutionRecord, Gate } from "@wovyr/testing";
 import { inCase, inEachCache } from "./case.ts";
 
@@ -162,45 +170,94 @@ for (const sent of [true, false])
 
 const slowly = new Gate<undefined, string>(() => "slow");
 const slow = activity("slow", slowly.body);
-const retried = activity("retried", { retry: { initialDelay: "1h", jitter: "none" } }, async () => {
+const failing = activity("failing", { retry: { initialDelay: "1h", jitter: "none" } }, async () => {
   throw new Error("again");
+});
+/** Its second attempt is the one that the cancellation finds. */
+const second = new Gate<undefined, string>(() => "second");
+const retried = activity("retried", { retry: { initialDelay: 0, jitter: "none" } }, (input: undefined, ctx) => {
+  if (ctx.attempt === 1) throw new Error("once");
+  return second.body(input, ctx);
 });
 const forever = workflow("forever", async function* () {
   yield* awaitEvent(never);
 });
-const waits: Record<string, () => Branch<unknown>> = {
-  sleep: () => sleep("1 day"),
-  event: () => awaitEvent(never),
-  "event with a timeout": () => awaitEvent(never, { timeout: "1 day" }),
-  child: () => child(forever),
-  activity: () => slow(),
-  retry: () => retried(),
-  all: () => all([sleep("1 day"), awaitEvent(never)]),
-  race: () => race([sleep("1 day"), awaitEvent(never)]),
-  timeout: () => timeout(awaitEvent(never), "1 day"),
-  task: () =>
-    async function* () {
-      yield* yield* spawn(sleep("1 day"));
-    },
-  "task's cancellation": () =>
-    async function* () {
-      const task = yield* spawn(async function* () {
-        try {
-          yield* awaitEvent(never);
-        } finally {
-          yield* sleep("30s");
-        }
-      });
-      yield* task.cancel();
-    },
+const asked = update("asked");
+type Waits = Record<string, () => Branch<unknown>>;
+
+/** What a run may wait for, by the effect that it waits at: a new kind of effect does not compile here before it has its line. */
+const waits: Record<AnyEffect["kind"], Waits> = {
+  sleep: { sleep: () => sleep("1 day") },
+  event: { event: () => awaitEvent(never), "event with a timeout": () => awaitEvent(never, { timeout: "1 day" }) },
+  child: { child: () => child(forever), "child of another life": () => child(forever, undefined, { onParentClose: "abandon" }) },
+  activity: {
+    activity: () => slow(),
+    retry: () => failing(),
+    "second attempt": () => retried(),
+    step: () => step("step", () => slowly.body(undefined, undefined as never)),
+  },
+  all: { all: () => all([sleep("1 day"), awaitEvent(never)]) },
+  settled: { settled: () => settled([sleep("1 day"), awaitEvent(never)]) },
+  any: { any: () => any([sleep("1 day"), awaitEvent(never)]) },
+  race: { race: () => race([sleep("1 day"), awaitEvent(never)]) },
+  map: { map: () => map([1, 2, 3], () => awaitEvent(never), { concurrency: 2 }) },
+  timeout: { timeout: () => timeout(awaitEvent(never), "1 day") },
+  condition: {
+    condition: () => condition(() => false),
+    "condition with a timeout": () => condition(() => false, { timeout: "1 day" }),
+  },
+  spawn: {
+    spawn: () =>
+      async function* () {
+        yield* spawn(sleep("1 day"));
+        yield* awaitEvent(never);
+      },
+  },
+  task: {
+    task: () =>
+      async function* () {
+        yield* yield* spawn(sleep("1 day"));
+      },
+  },
+  select: {
+    select: () =>
+      async function* () {
+        yield* select([yield* spawn(sleep("1 day")), yield* spawn(awaitEvent(never))]);
+      },
+  },
+  cancelTask: {
+    "task's cancellation": () =>
+      async function* () {
+        const task = yield* spawn(async function* () {
+          try {
+            yield* awaitEvent(never);
+          } finally {
+            yield* sleep("30s");
+          }
+        });
+        yield* task.cancel();
+      },
+  },
+  // A shield holds a graceful cancellation until what it covers has ended.
+  shield: { shield: () => shield(sleep("1h")) },
+  // These wait for nothing.
+  sideEffect: {},
+  patched: {},
+  continueAsNew: {},
 };
 
-for (const [kind, wait] of Object.entries(waits))
+for (const [kind, wait] of Object.values(waits).flatMap((each) => Object.entries(each)))
   for (const mode of ["graceful", "immediate", "terminate"] as const)
     test(`H040 H041 ${mode === "terminate" ? "a termination" : `a cancel (${mode})`} reaches a run that waits for ${kind}`, async () => {
       const record = new ExecutionRecord();
       const note = activity("note", async (name: string) => record.note(name));
-      const waiter = workflow("waiter", async function* () {
+      const waiter = workflow("waiter", async function* (_: undefined, ctx) {
+        ctx.onUpdate(asked, {
+          handler: async function* () {
+            yield* awaitEvent(ok);
+            record.note("after");
+          },
+        });
         yield* note("before");
         try {
           const branch = wait();
@@ -212,25 +269,71 @@ for (const [kind, wait] of Object.entries(waits))
         }
       });
       for (const evicted of [false, true])
-        await inCase({ workflows: [waiter, forever] }, async (env) => {
+        await inCase({ workflows: [waiter, forever], autoSkip: false }, async (env) => {
           const run = await env.start(waiter);
           await env.settle();
-          if (kind === "activity") await slowly.arrived();
+          if (kind === "second attempt") await second.arrived();
+          const update = run.update(asked).catch((error: unknown) => (error as { code: string }).code);
+          await env.settle();
           if (evicted) await env.evict(run);
           const before = record.count("finally");
           if (mode === "terminate") await run.terminate();
           else await run.cancel({ mode });
+          env.autoSkip = true;
           await assert.rejects(
             run.result(),
             (error: WorkflowError) => error.status === (mode === "terminate" ? "Terminated" : "Cancelled"),
           );
+          assert.equal(await update, "UPDATE_UNFINISHED");
           assert.equal(record.count("after"), 0);
           assert.equal(record.count("finally") - before, mode === "graceful" ? 1 : 0);
           const state = await env.state(run.id);
-          assert.equal(state.activities.size + state.timers.size + state.waits.size + state.children.size, 0);
-          for (const key of slowly.waiting) slowly.open(key, "");
+          const { activities, timers, waits: events, children, conditions, updates } = state;
+          for (const open of [activities, timers, events, children, conditions, updates]) assert.equal(open.size, 0);
+          await env.advance("1 day");
+          assert.equal(record.count("after"), 0);
+          for (const gate of [slowly, second]) for (const key of gate.waiting) gate.open(key, "");
         });
     });
+
+test("H041 every kind of open operation that a state has is open in a test above", async () => {
+  const open = new Set<string>();
+  for (const wait of Object.values(waits).flatMap((each) => Object.values(each))) {
+    const waiter = workflow("waiter", async function* (_: undefined, ctx) {
+      ctx.onUpdate(asked, {
+        handler: async function* () {
+          yield* sleep("1 day");
+        },
+      });
+      const branch = wait();
+      if (typeof branch === "function") yield* branch();
+      else yield* branch;
+    });
+    await inCase({ workflows: [waiter, forever], autoSkip: false }, async (env) => {
+      const run = await env.start(waiter);
+      void run.update(asked).catch(() => {});
+      await env.settle();
+      for (const [name, size] of collections(await env.state(run.id))) if (size > 0) open.add(name);
+      await run.terminate();
+      for (const gate of [slowly, second]) for (const key of gate.waiting) gate.open(key, "");
+    });
+  }
+  // What was told, and not what is waited for.
+  const told = ["messages", "unread"];
+  const kinds = collections(new InstanceState()).map(([name]) => name);
+  assert.deepEqual(
+    kinds.filter((name) => !told.includes(name)).filter((name) => !open.has(name)),
+    [],
+  );
+});
+
+/** The maps and sets of a state, by name, with their sizes. */
+function collections(state: InstanceState): [name: string, size: number][] {
+  return Object.entries(Object.getOwnPropertyDescriptors(InstanceState.prototype)).flatMap(([name, { get }]) => {
+    const value: unknown = get?.call(state);
+    return value instanceof Map || value instanceof Set ? [[name, value.size] as [string, number]] : [];
+  });
+}
 
 test("H042 an activity hears of the cancel at once, and why", async () => {
   const gate = new Gate<undefined, void>(() => "work");

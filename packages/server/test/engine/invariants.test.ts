@@ -75,7 +75,7 @@ test("invariant 1: nothing is acknowledged, executed, published or shown before 
   });
 });
 
-test("invariant 3: two owners never write over one another; the one that lost drops what it made, without its clean-up", async () => {
+test("H044 invariant 3: two owners never write over one another; the one that lost drops what it made, without its clean-up", async () => {
   const provider = memoryStore();
   const gate = new Gate<string, string>();
   const record = new ExecutionRecord();
