@@ -11,8 +11,9 @@ import type { Engine } from "./engine.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
 import type { TurnOutcome } from "./lane.ts";
 import { addedByLoading, type Mail, mailIdentity } from "./mail.ts";
+import type { ChildWrite, InstanceKey } from "./ports/store.ts";
 import { type Start, StartRefused } from "./start.ts";
-import { type PreparedTurn, prepareTurn } from "./turn-write.ts";
+import { childRefused, type PreparedTurn, prepareTurn } from "./turn-write.ts";
 
 /** Facts that are not kept for a run that cannot take them: they come again by themselves, or are refused. */
 const comesAgain: ReadonlySet<Incoming["type"]> = new Set(["TimerFired", "AttemptStarted", "UpdateRequested"]);
@@ -156,10 +157,8 @@ export class Settlement {
     for (const [effect, due] of plan.timers) this.#engine.timers.add({ tenant, run, shard, effect, due });
     for (const effect of plan.attempts.keys()) this.#startAttempt(instance, effect);
     for (const { write, start } of children) {
-      if (rejectedChildren.has(write.run)) {
-        const fact = JSON.parse(write.rejection.fact) as Incoming;
-        this.#engine.deliver({ tenant, run }, { fact, inbox: write.rejection.message });
-      } else this.#startChild(tenant, write.run, write.shard, start);
+      if (rejectedChildren.has(write.run)) void this.#rejectChild({ tenant, run }, write);
+      else this.#startChild(tenant, write.run, write.shard, start);
     }
     for (const send of sends) this.#engine.deliver({ tenant, run: send.run }, { fact: send.fact, inbox: send.message });
   }
@@ -179,6 +178,17 @@ export class Settlement {
       call: leaf.work.effect as ActivityEffect<unknown>,
       activity: { ...activity },
       report: (fact) => this.#engine.deliver({ tenant, run }, { fact }),
+    });
+  }
+
+  /** Tells a run that its child's id is taken, and by which run. The message that is in its inbox, for the case of a crash, does not say the latter. */
+  async #rejectChild(parent: InstanceKey, { instance: { id }, rejection }: ChildWrite): Promise<void> {
+    const fact = JSON.parse(rejection.fact) as Extract<Incoming, { type: "ChildRejected" }>;
+    const holder = await this.#engine.options.store.findInstance(parent.tenant, id).catch(() => undefined);
+    const known = holder !== undefined && holder.closedAt === undefined;
+    this.#engine.deliver(parent, {
+      fact: known ? { ...fact, failure: childRefused(id, holder.run) } : fact,
+      inbox: rejection.message,
     });
   }
 

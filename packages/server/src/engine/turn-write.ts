@@ -1,6 +1,6 @@
 /** What one turn writes to the store: its events, and the rows that follow from its plan. */
 import { ApiError } from "@wovyr/sdk";
-import { decodePayload, failureOf, type HistoryFact, type Incoming, type ParentLink } from "@wovyr/sdk/internal";
+import { decodePayload, type Failure, failureOf, type HistoryFact, type Incoming, type ParentLink } from "@wovyr/sdk/internal";
 import type { HistoryRows } from "./history-row.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
 import { mailIdentity } from "./mail.ts";
@@ -198,19 +198,19 @@ function continuation(
   };
 }
 
+/** Why a child was not started; `run` is the one that has its id, where that is known. */
+export function childRefused(id: string, run?: string): Failure {
+  const holder = run === undefined ? "" : ` (run ${run})`;
+  const message = `An open instance has the id "${id}" already${holder}; the child was not started. Give it another id, or leave \`id\` out.`;
+  return failureOf(new ApiError(message, { code: "INSTANCE_EXISTS" }));
+}
+
 function childWrite(instance: Instance, { started, fact }: ChildStart, start: string, context: TurnWriteContext): NewChild {
   const { tenant, run, shard } = instance.identity;
   const rejection: Incoming = {
     type: "ChildRejected",
     effect: started.effect,
-    failure: failureOf(
-      new ApiError(
-        `An open instance has the id "${fact.id}" already; the child was not started. Give it another id, or leave \`id\` out.`,
-        {
-          code: "INSTANCE_EXISTS",
-        },
-      ),
-    ),
+    failure: childRefused(fact.id),
   };
   const childShard = context.shardOf(tenant, fact.id);
   return {

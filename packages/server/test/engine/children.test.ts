@@ -1,6 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { all, awaitEvent, child, event, settled, sleep, spawn, Type, WorkflowError, workflow } from "@wovyr/sdk";
+import {
+  all,
+  awaitEvent,
+  child,
+  event,
+  race,
+  settled,
+  sleep,
+  spawn,
+  Type,
+  timeout,
+  WorkflowError,
+  type WovyrError,
+  workflow,
+} from "@wovyr/sdk";
 import { inEachCache } from "./case.ts";
 
 const go = event("go", Type.Number());
@@ -18,10 +32,10 @@ test("H048 a child that is to outlive its parent really runs, and its id is free
     return "gone";
   });
   await inEachCache({ workflows: [parent, quick] }, async (env) => {
-    for (let round = 0; round < 2; round++) {
-      const parents = await Promise.all(Array.from({ length: 100 }, (_, n) => env.start(parent, n)));
+    for (const count of [100, 10]) {
+      const parents = await Promise.all(Array.from({ length: count }, (_, n) => env.start(parent, n)));
       await Promise.all(parents.map((run) => run.result()));
-      for (let n = 0; n < 100; n++) assert.equal(await env.handle(quick, `child-${n}`).result(), n);
+      for (let n = 0; n < count; n++) assert.equal(await env.handle(quick, `child-${n}`).result(), n);
     }
   });
 });
@@ -39,20 +53,31 @@ for (const policy of ["terminate", "cancel"] as const)
     });
   });
 
-test("H049 a child whose id an open run has is refused with an error that can be caught", async () => {
-  const parent = workflow("parent", async function* (id: string) {
+test("H049 a child whose id an open run has is refused at once, whoever waits for it, with an error that names that run", async () => {
+  const direct = workflow("direct", async function* (id: string) {
     try {
       return yield* child(quick, 1, { id });
     } catch (error) {
-      return (error as { code: string }).code;
+      return [(error as WovyrError).code, (error as WovyrError).message];
     }
   });
-  await inEachCache({ workflows: [parent, quick, waits] }, async (env) => {
-    await env.start(waits, undefined, { id: "taken" });
-    assert.equal(await env.execute(parent, "taken"), "INSTANCE_EXISTS");
+  const joined = workflow("joined", async function* (id: string, ctx) {
+    const began = ctx.now().getTime();
+    const task = yield* spawn(child(quick, 1, { id }));
+    const ends = yield* settled([task, task]);
+    const codes = ends.map((end) => (end.status === "rejected" ? (end.reason as WovyrError).code : end.value));
+    return [...codes, ctx.now().getTime() - began];
+  });
+  await inEachCache({ workflows: [direct, joined, quick, waits] }, async (env) => {
+    const taken = await env.start(waits, undefined, { id: "taken" });
+    const [code, message] = (await env.execute(direct, "taken")) as string[];
+    assert.equal(code, "INSTANCE_EXISTS");
+    assert.match(message ?? "", new RegExp(`"taken".*${taken.runId}`));
+    assert.deepEqual(await env.execute(joined, "taken"), ["INSTANCE_EXISTS", "INSTANCE_EXISTS", 0]);
     await env.execute(quick, 5, { id: "done" });
-    assert.equal(await env.execute(parent, "done"), 1);
-    await env.handle(waits, "taken").send(go, 1);
+    assert.equal(await env.execute(direct, "done"), 1);
+    await taken.send(go, 1);
+    assert.equal(await taken.result(), 1);
   });
 });
 
@@ -71,6 +96,38 @@ test("H050 a child id may be used again as soon as its run has ended; each wait 
     assert.equal(new Set(runs).size, 20);
   });
 });
+
+for (const how of ["lost a race", "ran out of time", "was cancelled"] as const)
+  test(`H050 the id of a child that ${how} is free when that child has ended, and not at once`, async () => {
+    const parent = workflow("parent", async function* () {
+      const values: unknown[] = [];
+      for (let n = 0; n < 8; n++) {
+        const first = child(waits, undefined, { id: "X" });
+        if (how === "lost a race") yield* race([first, sleep("1s")]);
+        else if (how === "ran out of time") yield* settled([timeout(first, "1s")]);
+        else {
+          const task = yield* spawn(first);
+          yield* sleep("1s");
+          yield* task.cancel();
+        }
+        for (let refused = 0; ; refused++) {
+          try {
+            const value = yield* child(quick, n, { id: "X" });
+            values.push(value);
+            break;
+          } catch (error) {
+            assert.equal((error as WovyrError).code, "INSTANCE_EXISTS");
+            assert.ok(refused < 3);
+            yield* sleep("1s");
+          }
+        }
+      }
+      return values;
+    });
+    await inEachCache({ workflows: [parent, quick, waits] }, async (env) => {
+      assert.deepEqual(await env.execute(parent), [...Array(8).keys()]);
+    });
+  });
 
 test("H050 two children of one id at once: the second is refused, the first is untouched", async () => {
   const parent = workflow("parent", async function* () {
