@@ -3,18 +3,26 @@ import { test } from "node:test";
 import vm from "node:vm";
 import {
   ActivityError,
+  type ApiError,
   activity,
+  all,
   awaitEvent,
   child,
+  condition,
   event,
   NonRetryableError,
+  query,
+  send,
   sideEffect,
   sleep,
+  spawn,
+  step,
   Type,
+  update,
   type WorkflowError,
   workflow,
 } from "@wovyr/sdk";
-import { decodePayload } from "@wovyr/sdk/internal";
+import { decodePayload, encodePayload } from "@wovyr/sdk/internal";
 import { inEachCache } from "./case.ts";
 
 const anything = event("anything", Type.Unknown());
@@ -84,8 +92,10 @@ test("H071 odd causes are kept or cut, and never stop an error from being stored
   });
   await inEachCache({ workflows: [catcher] }, async (env) => {
     assert.deepEqual(await env.execute(catcher, 0), { name: "Error", message: "text", cause: { name: "string", message: "a text" } });
-    assert.equal((await env.execute(catcher, 1))?.cause?.message, "b");
-    assert.match(JSON.stringify(await env.execute(catcher, 2)), /level 49.*level 45/);
+    const cut = await env.execute(catcher, 1);
+    assert.deepEqual([cut?.message, cut?.cause?.message], ["a", "b"]);
+    assert.match(cut?.cause?.cause?.message ?? "", /cycle/);
+    assert.match(JSON.stringify(await env.execute(catcher, 2)), /level 49.*level 45.*further causes are not recorded/);
   });
 });
 
@@ -94,9 +104,29 @@ test("H072 class, fields and retry rules of custom errors are the same before an
     if (kind === "final") throw new NonRetryableError("final", { cause: new OutOfStock("F") });
     throw Object.assign(new OutOfStock(`A${ctx.attempt}`), { code: "E_STOCK" });
   });
+  const helper = async function* (kind: string) {
+    yield* all([fails(kind)]);
+  };
+  const sub = workflow("sub", { errors: [OutOfStock] }, async function* (kind: string) {
+    try {
+      yield* helper(kind);
+    } catch (error) {
+      throw kind === "final" ? ((error as Error).cause as Error).cause : (error as Error).cause;
+    }
+  });
+  const outer = workflow("outer", async function* (kind: string) {
+    try {
+      yield* child(sub, kind);
+    } catch (error) {
+      yield* sleep("1s");
+      const stock = (error as Error).cause as OutOfStock & { code?: string };
+      return [stock instanceof OutOfStock, stock.sku, stock.fatal, stock.code];
+    }
+    return [];
+  });
   const catcher = workflow("catcher", async function* (kind: string) {
     try {
-      yield* fails(kind);
+      yield* helper(kind);
     } catch (error) {
       yield* sleep("1s");
       const { cause, attempts } = error as ActivityError;
@@ -105,9 +135,11 @@ test("H072 class, fields and retry rules of custom errors are the same before an
     }
     return [];
   });
-  await inEachCache({ workflows: [catcher], end: { everyAttemptExecuted: true } }, async (env) => {
+  await inEachCache({ workflows: [catcher, outer, sub], end: { everyAttemptExecuted: true } }, async (env) => {
     assert.deepEqual(await env.execute(catcher, "stock"), [true, "A3", true, "E_STOCK", 3]);
     assert.deepEqual(await env.execute(catcher, "final"), [true, "F", true, undefined, 1]);
+    assert.deepEqual(await env.execute(outer, "stock"), [true, "A3", true, "E_STOCK"]);
+    assert.deepEqual(await env.execute(outer, "final"), [true, "F", true, undefined]);
   });
 });
 
@@ -157,81 +189,119 @@ test("H073 whatever is thrown is stored with a readable message", async () => {
   });
 });
 
-const link = { text: "" } as { text: string; self?: unknown };
-link.self = link;
 const values: Record<string, unknown> = {
   bigint: 10n ** 30n,
   date: new Date("2026-02-03T04:05:06.789Z"),
+  "no date": new Date(Number.NaN),
   map: new Map<unknown, unknown>([
     ["a", new Set([1])],
     [2, new Date(0)],
   ]),
   set: new Set([1, "a"]),
   bytes: new Uint8Array([0, 255]),
+  nothing: undefined,
   undefinedInside: { a: undefined, b: [undefined, null] },
-  nan: [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -0],
+  numbers: [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -0],
   url: new URL("https://example.org/?a=1"),
   regexp: /a+/gi,
   error: new TypeError("wrong"),
   large: 1e21,
   lone: "\ud800 and \u0000",
-  deep: Array.from({ length: 90 }).reduce<unknown>((inner) => [inner], "bottom"),
+  sparse: Object.assign(new Array(3), { 0: 1, 2: 3 }),
+  bare: Object.assign(Object.create(null), { a: 1 }),
+  deep: Array.from({ length: 100 }).reduce<unknown>((inner) => [inner], "bottom"),
   keys: JSON.parse('{"__proto__":{"x":1},"constructor":{"prototype":{"x":1}},"$type":"Error"}'),
 };
 
-/** Every value on every path that a run has; what each becomes is gathered from the store's text, so that paths are compared with one another. */
+/** Equal in every bit that is stored; `deepEqual` takes two dates that are none for different ones. */
+const same = (got: unknown, value: unknown, what: string) => assert.equal(encodePayload(got), encodePayload(value), what);
+
+const look = query("look", { input: Type.Unknown(), output: Type.Unknown() });
+const change = update("change", { input: Type.Unknown(), output: Type.Unknown() });
+
+/** Every value on every path that a run has. */
 test("H074 each value has one outcome, the same on every path and after every replay", async () => {
   const echo = activity("echo", async (value: unknown) => value);
   const sub = workflow("sub", async function* (value: unknown) {
     yield* sleep(1);
     return value;
   });
-  const paths = workflow("paths", async function* (input: unknown, ctx) {
+  const listener = workflow("listener", async function* () {
+    return yield* awaitEvent(anything);
+  });
+  const paths = workflow("paths", { variables: () => ({ value: undefined as unknown }) }, async function* (input: unknown, ctx) {
     const name = ctx.memo.name as string;
+    const value = values[name];
+    const told: Record<string, unknown> = {};
+    ctx.onQuery(look, (given) => ({ given, value: ctx.variables.value }));
+    ctx.onUpdate(change, {
+      handler: (given) => {
+        told.update = given;
+        return given;
+      },
+    });
+    ctx.variables.value = value;
+    const listening = yield* spawn(child(listener, undefined, { id: `${ctx.id}-listener` }));
+    yield* send(`${ctx.id}-listener`, anything, value);
     const seen = {
       input,
-      activity: yield* echo(values[name]),
-      child: yield* child(sub, values[name]),
-      side: yield* sideEffect(() => values[name]),
+      activity: yield* echo(value),
+      step: yield* step("step", async () => value),
+      child: yield* child(sub, value),
+      side: yield* sideEffect(() => value),
+      sent: yield* listening,
       event: yield* awaitEvent(anything),
       memo: ctx.memo.value,
+      variables: ctx.variables.value,
     };
+    yield* condition(() => "update" in told);
     yield* sleep("1s");
-    return seen;
+    return { ...seen, ...told };
   });
-  await inEachCache({ workflows: [paths, sub] }, async (env) => {
+  const next = workflow("next", { input: Type.Object({ left: Type.Number(), value: Type.Unknown() }) }, async function* (input, ctx) {
+    if (input.left === 0) return input.value;
+    return yield* ctx.continueAsNew({ left: input.left - 1, value: values[ctx.memo.name as string] });
+  });
+  await inEachCache({ workflows: [paths, sub, listener, next] }, async (env) => {
     for (const [name, value] of Object.entries(values)) {
       const run = await env.start(paths, value, { memo: { name, value } });
       await run.send(anything, value);
+      const asked = (await run.query(look, value)) as { given: unknown; value: unknown };
+      same(asked.given, value, `${name} to and from a query`);
+      same(asked.value, value, `${name} in variables, by a query`);
+      same(await run.update(change, value), value, `${name} by an update`);
       const seen = await run.result();
-      for (const [path, got] of Object.entries(seen)) assert.deepEqual(got, value, `${name} by ${path}`);
-      assert.ok(Object.is((seen.activity as number[])[3], name === "nan" ? -0 : (seen.activity as number[])[3]));
+      for (const [path, got] of Object.entries(seen)) same(got, value, `${name} by ${path}`);
+      const about = await run.describe();
+      same(about.memo.value, value, `${name} by the description's memo`);
+      same(about.variables.value, value, `${name} by the description's variables`);
+      same(await env.execute(next, { left: 1, value: undefined }, { memo: { name } }), value, `${name} by continue-as-new`);
     }
     assert.equal(({} as { x?: number }).x, undefined);
   });
 });
 
-test("H074 an input may be shared and circular only where the documented rule says so, on every path alike", async () => {
+test("H074 the same object twice is kept as two on every path, and a Buffer as its bytes", async () => {
+  const shared = { same: true };
   const echo = activity("echo", async (value: unknown) => value);
-  const outcomes = workflow("outcomes", async function* () {
-    const seen: string[] = [];
-    for (const make of [() => echo(link), () => sideEffect(() => link), () => child(outcomesAgain, link)]) {
-      try {
-        yield make();
-        seen.push("taken");
-      } catch (error) {
-        seen.push((error as { code: string }).code);
-      }
-    }
-    return seen;
-  });
-  const outcomesAgain = workflow("outcomesAgain", async function* (value: unknown) {
-    yield* sleep(1);
+  const sub = workflow("sub", async function* (value: unknown) {
     return value;
   });
-  await inEachCache({ workflows: [outcomes, outcomesAgain] }, async (env) => {
-    const seen = await env.execute(outcomes);
-    assert.equal(new Set(seen).size, 1, seen.join());
+  const twice = workflow("twice", async function* (input: unknown) {
+    const given = { twice: [shared, shared], bytes: Buffer.from("abc") };
+    const seen = [input, yield* echo(given), yield* child(sub, given), yield* sideEffect(() => given), yield* awaitEvent(anything)];
+    yield* sleep(1);
+    return seen;
+  });
+  await inEachCache({ workflows: [twice, sub] }, async (env) => {
+    const value = { twice: [shared, shared], bytes: Buffer.from("abc") };
+    const run = await env.start(twice, value);
+    await run.send(anything, value);
+    for (const got of (await run.result()) as (typeof value)[]) {
+      assert.deepEqual(got.twice, [shared, shared]);
+      assert.notEqual(got.twice[0], got.twice[1]);
+      assert.deepEqual(got.bytes, new Uint8Array(Buffer.from("abc")));
+    }
   });
 });
 
@@ -240,11 +310,24 @@ class Getter {
     throw new Error("no");
   }
 }
+const cycle: Record<string, unknown> = {};
+cycle.self = { cycle };
 const unserializable: Record<string, [value: unknown, path: RegExp]> = {
   "a function": [{ a: [1, 2, 3, { fn: () => 1 }] }, /\$\.a\[3\]\.fn/],
   "a symbol": [{ s: Symbol("s") }, /\$\.s/],
   "a promise": [[Promise.resolve(1)], /\$\[0\]/],
+  "a cycle": [{ cycle }, /\$\.cycle\.self\.cycle/],
   "a class instance": [{ g: new Getter() }, /\$\.g/],
+  "a getter that throws": [
+    {
+      get broken() {
+        throw new Error("no");
+      },
+    },
+    /\$\.broken/,
+  ],
+  "a stream": [{ body: [new ReadableStream()] }, /\$\.body\[0\]/],
+  "an object with toJSON": [{ at: { toJSON: () => "text" } }, /\$\.at\.toJSON/],
   "a weak map": [{ w: new WeakMap() }, /\$\.w/],
 };
 
@@ -255,9 +338,11 @@ for (const [what, [value, path]] of Object.entries(unserializable))
       return given;
     });
     const returnsIt = activity("returnsIt", { retry: { maxAttempts: 5 } }, async () => value);
-    const catcher = workflow("catcher", async function* () {
+    const catcher = workflow("catcher", async function* (_: unknown, ctx) {
+      ctx.onQuery(look, () => value);
+      ctx.onUpdate(change, { handler: () => value });
       const seen: string[] = [];
-      for (const make of [() => echo(value), () => child(sub, value), () => sideEffect(() => value)]) {
+      for (const make of [() => echo(value), () => child(sub, value), () => ctx.continueAsNew(value), () => sideEffect(() => value)]) {
         try {
           yield make();
           seen.push("taken");
@@ -269,26 +354,46 @@ for (const [what, [value, path]] of Object.entries(unserializable))
       try {
         yield* returnsIt();
       } catch (error) {
+        assert.match((error as Error).message, path);
         seen.push(`${(error as ActivityError).attempts}`);
       }
+      yield* awaitEvent(anything);
       return seen;
     });
     const careless = workflow("careless", async function* () {
       yield* echo(value);
     });
+    const hasty = workflow("hasty", async function* (_: unknown, ctx) {
+      yield* ctx.continueAsNew(value);
+    });
     const returning = workflow("returning", async function* () {
       yield* sleep(1);
       return value;
     });
-    await inEachCache({ workflows: [catcher, careless, returning, sub] }, async (env) => {
+    const keeping = workflow("keeping", { variables: () => ({ value: undefined as unknown }) }, async function* (_: undefined, ctx) {
+      ctx.variables.value = value;
+      yield* sleep(1);
+    });
+    await inEachCache({ workflows: [catcher, careless, hasty, returning, keeping, sub] }, async (env) => {
       const run = await env.start(catcher);
-      assert.deepEqual(await run.result(), [...Array(3).fill("PAYLOAD_UNSERIALIZABLE"), "1"]);
+      await env.settle();
+      await assert.rejects(run.query(look, 1), (error: Error) => (error as ApiError).code === "QUERY_FAILED" && path.test(error.message));
+      await assert.rejects(run.update(change, 1), (error: Error) => path.test(String(error.cause)));
+      await assert.rejects(run.query(look, value), { code: "PAYLOAD_UNSERIALIZABLE" });
+      await assert.rejects(run.update(change, value), { code: "PAYLOAD_UNSERIALIZABLE" });
+      await assert.rejects(run.send(anything, value), { code: "PAYLOAD_UNSERIALIZABLE" });
+      await run.send(anything, 1);
+      assert.deepEqual(await run.result(), [...Array(4).fill("PAYLOAD_UNSERIALIZABLE"), "1"]);
       const types = (await env.turns(run.id)).flatMap((turn) => turn.events).map((fact) => fact.type);
-      assert.deepEqual(types, ["InstanceStarted", "SideEffectRecorded", "ActivityScheduled", "ActivityFailed", "InstanceCompleted"]);
-      for (const failing of [careless, returning])
+      assert.deepEqual(
+        types.filter((type) => !/^Update|^Event/.test(type)),
+        ["InstanceStarted", "SideEffectRecorded", "ActivityScheduled", "ActivityFailed", "InstanceCompleted"],
+      );
+      await assert.rejects(env.execute(keeping), /ctx\.variables cannot be stored: \$\.value/);
+      for (const failing of [careless, hasty, returning])
         await assert.rejects(env.execute(failing), (error: WorkflowError) => error.status === "Failed" && path.test(String(error.cause)));
       await assert.rejects(env.start(sub, value), { code: "PAYLOAD_UNSERIALIZABLE" });
-      await assert.rejects(run.send(anything, value), { code: "PAYLOAD_UNSERIALIZABLE" });
+      await assert.rejects(env.start(sub, 1, { memo: { value } }), { code: "PAYLOAD_UNSERIALIZABLE" });
     });
   });
 
@@ -296,8 +401,9 @@ test("H077 NUL characters and lone surrogates travel unchanged; in names they ar
   const nul = "\u0000a\u0000b\ud800\u0000";
   const echo = activity("echo", async (value: unknown) => value);
   const fails = activity("fails", once, async () => {
-    throw new Error(nul);
+    throw Object.assign(new Error(nul), { stack: `Error: ${nul}\n    at ${nul}`, field: nul });
   });
+  const printed = activity("printed", () => new Uint8Array([0x00, 0xff, 0xfe, 0xc3, 0x28]));
   const carrier = workflow("carrier", async function* (value: unknown, ctx) {
     ctx.log.info(nul);
     (ctx.variables as Record<string, unknown>).text = nul;
@@ -305,15 +411,17 @@ test("H077 NUL characters and lone surrogates travel unchanged; in names they ar
     try {
       yield* fails();
     } catch (error) {
-      message = ((error as Error).cause as Error).message;
+      const cause = (error as Error).cause as Error & { field: string };
+      message = [cause.message, cause.field, cause.stack?.split("    at ")[1]].join();
     }
     yield* sleep(1);
-    return [value, yield* echo({ [nul]: [nul] }), yield* awaitEvent(anything), message];
+    return [value, yield* echo({ [nul]: [nul] }), yield* awaitEvent(anything), message, ctx.memo.text, yield* printed()];
   });
   await inEachCache({ workflows: [carrier] }, async (env) => {
-    const run = await env.start(carrier, nul);
+    const run = await env.start(carrier, nul, { memo: { text: nul } });
     await run.send(anything, nul);
-    assert.deepEqual(await run.result(), [nul, { [nul]: [nul] }, nul, nul]);
+    const bytes = new Uint8Array([0x00, 0xff, 0xfe, 0xc3, 0x28]);
+    assert.deepEqual(await run.result(), [nul, { [nul]: [nul] }, nul, [nul, nul, nul].join(), nul, bytes]);
     assert.deepEqual(decodePayload((await env.state(run.id)).variables ?? ""), { text: nul });
     await assert.rejects(env.start(carrier, 1, { id: "a\u0000b" }), { code: "INVALID_NAME" });
     assert.throws(() => event("a\u0000b"), { code: "INVALID_NAME" });
@@ -327,6 +435,17 @@ test("H079 a payload above the limit is refused where it is used, with size and 
   const grow = activity("grow", async (length: number) => text(length));
   const sub = workflow("sub", async function* (value: string) {
     return value.length;
+  });
+  const listener = workflow("listener", async function* (_: undefined, ctx) {
+    ctx.onQuery(look, (given) => (typeof given === "number" ? text(given) : 0));
+    ctx.onUpdate(change, { handler: (given) => (typeof given === "number" ? text(given) : 0) });
+    while (true) yield* awaitEvent(anything);
+  });
+  const next = workflow("next", { input: Type.Union([Type.Number(), Type.String()]) }, async function* (given, ctx) {
+    if (typeof given === "number") yield* ctx.continueAsNew(text(given));
+  });
+  const returning = workflow("returning", async function* (length: number) {
+    return text(length);
   });
   const user = workflow("user", async function* (length: number) {
     const seen: unknown[] = [];
@@ -347,24 +466,60 @@ test("H079 a payload above the limit is refused where it is used, with size and 
     }
     return seen;
   });
-  await inEachCache({ workflows: [user, sub], limits: { payload: limit }, end: { everyAttemptExecuted: true } }, async (env) => {
-    for (const length of [limit - 1, limit]) assert.deepEqual(await env.execute(user, length), Array(4).fill("taken"));
-    for (const length of [limit + 1, 1_000_000]) assert.deepEqual(await env.execute(user, length), Array(4).fill("PAYLOAD_TOO_LARGE"));
-    await assert.rejects(env.start(sub, text(limit + 1)), { code: "PAYLOAD_TOO_LARGE" });
+  const workflows = [user, sub, listener, next, returning];
+  await inEachCache({ workflows, limits: { payload: limit }, end: { everyAttemptExecuted: true } }, async (env) => {
+    const run = await env.start(listener);
+    for (const length of [limit - 1, limit, limit + 1, 1_000_000]) {
+      const fits = length <= limit;
+      assert.deepEqual(await env.execute(user, length), Array(4).fill(fits ? "taken" : "PAYLOAD_TOO_LARGE"));
+      const calls: Record<string, () => Promise<unknown>> = {
+        start: () => env.execute(sub, text(length)),
+        memo: () => env.execute(sub, "", { memo: { t: text(length - '{"t":}'.length) } }),
+        result: () => env.execute(returning, length),
+        "the next run": () => env.execute(next, length),
+        event: () => run.send(anything, text(length)),
+        query: () => run.query(look, text(length)),
+        "answer of a query": () => run.query(look, length),
+        update: () => run.update(change, text(length)),
+        "answer of an update": () => run.update(change, length),
+      };
+      for (const [what, call] of Object.entries(calls)) {
+        const told = await call().then(
+          () => "taken",
+          (error: Error) => [error.message, (error as ApiError).code, (error.cause as ApiError | undefined)?.code].join(" "),
+        );
+        if (fits) assert.equal(told, "taken", what);
+        else assert.match(told, new RegExp(`${length}.*${limit}.*PAYLOAD_TOO_LARGE|${length}.*${limit}.*QUERY_FAILED`), what);
+      }
+    }
   });
 });
 
 test("H081 keys that name prototypes stay data, and nothing outside makes a class of itself", async () => {
   const hostile = JSON.parse('{"__proto__":{"polluted":1},"list":[{"constructor":{"prototype":{"polluted":1}}}],"$type":"Error","~":"x"}');
   const echo = activity("echo", async (value: unknown) => value);
-  const carrier = workflow("carrier", async function* (value: unknown) {
-    const got = [value, yield* echo(hostile), yield* awaitEvent(anything)];
-    yield* sleep(1);
-    return got;
-  });
+  const keys = new Map<unknown, unknown>([
+    ["__proto__", { polluted: 1 }],
+    ["constructor", { prototype: { polluted: 1 } }],
+  ]);
+  const carrier = workflow(
+    "carrier",
+    { variables: () => JSON.parse('{"__proto__":{"polluted":1}}') },
+    async function* (value: unknown, ctx) {
+      const got = [value, yield* echo(hostile), yield* awaitEvent(anything), ctx.memo.hostile];
+      assert.deepEqual(yield* echo(keys), keys);
+      yield* sleep(1);
+      return got;
+    },
+  );
   await inEachCache({ workflows: [carrier] }, async (env) => {
-    const run = await env.start(carrier, hostile);
+    const attributes = JSON.parse('{"__proto__":"x","constructor":"y"}') as Record<string, string>;
+    const run = await env.start(carrier, hostile, { memo: { hostile }, attributes });
     await run.send(anything, hostile);
+    assert.deepEqual(Object.entries((await run.describe()).attributes).sort(), Object.entries(attributes).sort());
+    const found: string[] = [];
+    for await (const { id } of env.client.list({ attributes: { constructor: "y" } })) found.push(id);
+    assert.deepEqual(found, [run.id]);
     for (const got of await run.result()) {
       assert.deepEqual(got, hostile);
       assert.ok(Object.hasOwn(got as object, "__proto__"));

@@ -28,7 +28,7 @@ function bodyOf(length: number): string {
   return JSON.stringify({ input: "x".repeat(length - empty.length) });
 }
 
-test("a body of the limit is read, one byte more and fifty times more are answered with 413 on a connection that stays", async (context) => {
+test("H079 a body of the limit is read, one byte more and fifty times more are answered with 413 on a connection that stays", async (context) => {
   const { url, starts } = await listening(context);
   for (const [length, status] of [
     [bodyLimit - 1, 201],
@@ -46,7 +46,7 @@ test("a body of the limit is read, one byte more and fifty times more are answer
   assert.equal(starts.length, 3);
 });
 
-test("a body that is too large is answered also where its length was not announced", async (context) => {
+test("H079 a body that is too large is answered also where its length was not announced", async (context) => {
   const { url } = await listening(context);
   const chunk = new Uint8Array(bodyLimit / 4).fill(32);
   let left = 40;
@@ -61,7 +61,7 @@ test("a body that is too large is answered also where its length was not announc
   assert.equal(response.status, 413);
 });
 
-test("keys that could reach a prototype are data, and nothing is polluted", async (context) => {
+test("H081 keys that could reach a prototype are data, and nothing is polluted", async (context) => {
   const { url, starts } = await listening(context);
   const input = '{"__proto__":{"x":1},"constructor":{"prototype":{"x":1}},"list":[{"__proto__":{"x":1}}]}';
   const body = `{"id":"a","input":${input},"attributes":{"__proto__":"x","constructor":"x"},"memo":{"__proto__":{"x":1}}}`;
@@ -87,7 +87,7 @@ test("a prototype as a key of the body itself is one more unknown property", asy
   }
 });
 
-test("text keeps every character, lone surrogates and NUL included", async (context) => {
+test("H077 text keeps every character, lone surrogates and NUL included", async (context) => {
   const { url, starts } = await listening(context);
   const input = { "\u0000": "a\u0000b", pair: "😀", lone: "\ud800" };
   await fetch(url + start, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ input }) });

@@ -3,8 +3,20 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type ApiError, PayloadError, TimeoutError, WorkflowError, WovyrError } from "@wovyr/sdk";
 import type { Client } from "@wovyr/sdk/client";
-import { encodePayload, toPlainJson } from "@wovyr/sdk/internal";
-import { Approved, approval, echo, failing, nothing, OutOfStock, orchestrated, order, retrying, type Served } from "./orchestrated.ts";
+import { encodePayload, type FailureView, toPlainJson } from "@wovyr/sdk/internal";
+import {
+  Approved,
+  approval,
+  chained,
+  echo,
+  failing,
+  nothing,
+  OutOfStock,
+  orchestrated,
+  order,
+  retrying,
+  type Served,
+} from "./orchestrated.ts";
 
 let served: Served;
 const closers: (() => unknown)[] = [];
@@ -61,7 +73,7 @@ function assertSame(actual: unknown, expected: unknown, way: string): void {
 }
 
 for (const [what, value] of kept) {
-  test(`${what} comes back as it was sent, by every way, and is shown as plain JSON`, async () => {
+  test(`H074 H075 ${what} comes back as it was sent, by every way, and is shown as plain JSON`, async () => {
     for (const [way, client] of both) {
       const handle = await client().start(echo, value, { memo: { value } });
       assertSame(await handle.result(), value, way);
@@ -73,7 +85,17 @@ for (const [what, value] of kept) {
         if (event.type === "InstanceCompleted") assertSame(event.data.output, value, way);
       }
       const response = await fetch(`${served.url}/v1/instances/${handle.id}/result`);
-      assert.deepEqual(((await response.json()) as { output: unknown }).output, JSON.parse(JSON.stringify(toPlainJson(value))), way);
+      const shown: unknown = JSON.parse(JSON.stringify(toPlainJson(value)));
+      assert.deepEqual(((await response.json()) as { output: unknown }).output, shown, way);
+      const about = (await (await fetch(`${served.url}/v1/instances/${handle.id}`)).json()) as {
+        memo: { value: unknown };
+        output: unknown;
+      };
+      assert.deepEqual([about.memo.value ?? null, about.output ?? null], [shown, shown], way);
+      const history = (await (await fetch(`${served.url}/v1/instances/${handle.id}/history`)).json()) as {
+        items: { data: { output?: unknown } }[];
+      };
+      assert.deepEqual(history.items.at(-1)?.data.output ?? null, shown, way);
     }
     assert.equal(Reflect.get({}, "x"), undefined);
   });
@@ -99,7 +121,7 @@ const refused: readonly (readonly [what: string, value: unknown, path: RegExp])[
 ];
 
 for (const [what, value, path] of refused) {
-  test(`${what} is refused where it is sent, with its place`, async () => {
+  test(`H076 ${what} is refused where it is sent, with its place`, async () => {
     for (const [way, client] of both) {
       for (const act of [() => client().start(echo, value), () => client().execute(echo, 1, { memo: { value } })]) {
         const error = await act().catch((thrown: unknown) => thrown);
@@ -111,7 +133,7 @@ for (const [what, value, path] of refused) {
   });
 }
 
-test("an input over the limit is refused with its size and the limit, by every way", async () => {
+test("H079 an input over the limit is refused with its size and the limit, by every way", async () => {
   const value = "x".repeat(3 * 1024 * 1024);
   for (const [way, client] of both) {
     const error = await client()
@@ -123,7 +145,7 @@ test("an input over the limit is refused with its size and the limit, by every w
   }
 });
 
-test("a run that failed rejects with what it threw, as its own class", async () => {
+test("H072 a run that failed rejects with what it threw, as its own class", async () => {
   for (const [way, client] of both) {
     const error = await client()
       .execute(failing, "A1")
@@ -139,6 +161,39 @@ test("a run that failed rejects with what it threw, as its own class", async () 
       .catch((thrown: unknown) => thrown);
     assert.ok(stranger instanceof WorkflowError);
     assert.equal((stranger.cause as Error).name, "OutOfStock");
+  }
+});
+
+test("H071 the chain of causes is told with its stacks, in a result, in a description and in plain JSON", async () => {
+  for (const [way, client] of both) {
+    const error = (await client()
+      .execute(chained, "A1")
+      .catch((thrown: unknown) => thrown)) as WorkflowError;
+    const q = error.cause as Error;
+    const t = q.cause as Error;
+    const innermost = t.cause as OutOfStock;
+    assert.deepEqual([q.message, t.name, t.message, innermost.name, innermost.sku], ["q", "TypeError", "t", "OutOfStock", "A1"], way);
+    assert.ok(t instanceof TypeError && innermost instanceof OutOfStock, way);
+    for (const each of [q, t, innermost]) assert.match(each.stack ?? "", /orchestrated\.ts:\d+/, way);
+    const { failure } = await client().handle(error.instanceId).describe();
+    const raw = (await (await fetch(`${served.url}/v1/instances/${error.instanceId}`)).json()) as { failure: FailureView };
+    for (const view of [failure, raw.failure]) {
+      assert.deepEqual([view?.cause?.cause?.name, view?.cause?.cause?.message], ["OutOfStock", "no A1 left"], way);
+      assert.match(view?.cause?.stack ?? "", /orchestrated\.ts:\d+/, way);
+    }
+  }
+});
+
+test("H075 a list shows runs with odd values in them, as JSON that can be read, without a raw control character", async () => {
+  const red = "\u001b[31mred\u0007\u0000";
+  const handle = await served.local.start(echo, { [red]: [10n, new Date(0), red] }, { attributes: { red }, memo: { red } });
+  await handle.result();
+  for (const path of ["instances?limit=500", `instances/${handle.id}`, `instances/${handle.id}/history`, `instances/${handle.id}/result`]) {
+    const text = await (await fetch(`${served.url}/v1/${path}`)).text();
+    assert.ok(text.includes(JSON.stringify(red).slice(1, 12)), path);
+    JSON.parse(text);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: this is the case
+    assert.doesNotMatch(text, /[\u0000-\u001f]/, path);
   }
 });
 

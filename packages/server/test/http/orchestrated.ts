@@ -40,6 +40,11 @@ export const failing = workflow("failing", { errors: [OutOfStock] }, async funct
   throw new OutOfStock(sku, new Date(0));
 });
 
+export const chained = workflow("chained", { errors: [OutOfStock] }, async function* (sku: string) {
+  yield* sleep(0);
+  throw new Error("q", { cause: new TypeError("t", { cause: new OutOfStock(sku, new Date(0)) }) });
+});
+
 const flaky = activity("flaky", { retry: { maxAttempts: 3, initialDelay: "1 day" } }, async () => {
   throw new Error("not today");
 });
@@ -61,7 +66,7 @@ export type Served = { readonly orchestrator: Orchestrator; readonly url: string
 /** The real engine on the memory store behind the real server; both are closed with the test. */
 export async function orchestrated(context: Pick<TestContext, "after">): Promise<Served> {
   const orchestrator = await createOrchestrator({
-    workflows: [echo, nothing, order, approval, failing, retrying, brokenOnce],
+    workflows: [echo, nothing, order, approval, failing, chained, retrying, brokenOnce],
     store: memoryStore(),
     log: silent,
   });
