@@ -1,7 +1,7 @@
 /** The invariants of docs on architecture that need no database: each test fails when the line of code that keeps its invariant is taken out. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type ActivityError, activity, all, awaitEvent, child, event, sleep, Type, workflow } from "@wovyr/sdk";
+import { type ActivityError, activity, all, awaitEvent, child, event, sleep, Type, WovyrError, workflow } from "@wovyr/sdk";
 import type { Turn } from "@wovyr/sdk/internal";
 import { memoryStore } from "@wovyr/server/internal";
 import { checkEndOfCase, createFaultyStore, createTestEnvironment, ExecutionRecord, FaultPlan, Gate, replayHistory } from "@wovyr/testing";
@@ -113,6 +113,71 @@ test("H044 invariant 3: two owners never write over one another; the one that lo
   }
   assert.equal(facts(turns).filter((fact) => fact.type === "ActivityCompleted" && fact.effect === "0").length, 1);
   await checkEndOfCase(owner);
+});
+
+test("H063 invariant 3: an engine that was frozen while another took over writes nothing", async () => {
+  const gate = new Gate<string, string>();
+  const record = new ExecutionRecord();
+  const sub = workflow("sub", async function* () {
+    return "sub";
+  });
+  const work = activity("work", gate.body);
+  const note = activity("note", async (value: string) => record.note(`went on with ${value}`));
+  const worker = workflow("worker", { variables: () => ({ value: "" }) }, async function* (_: undefined, ctx) {
+    const value = yield* work("work");
+    ctx.variables.value = value;
+    yield* all([child(sub, undefined, { id: "sub" }), sleep("1s"), note(value)]);
+    yield* work("last");
+    return value;
+  });
+  await inCase({ workflows: [worker, sub], lease: "30s" }, async (env) => {
+    const run = await env.start(worker, undefined, { id: "worker" });
+    await gate.arrived("work");
+    await env.settle();
+    const zombie = env.freeze();
+    await env.restart();
+    await env.settle();
+    assert.deepEqual(gate.waiting, ["work", "work"]);
+    gate.open("work", "the zombie's");
+    await zombie.thaw();
+    assert.deepEqual(record.order, []);
+    assert.equal((await env.state("worker")).activities.size, 1);
+    gate.open("work", "the owner's");
+    await env.settle();
+    await env.advance("1s");
+    const last = await gate.arrived("last");
+    assert.equal(last.ctx.signal.aborted, false);
+    gate.open("last", "");
+    assert.equal(await run.result(), "the owner's");
+    assert.deepEqual(record.order, ["went on with the owner's"]);
+    assert.deepEqual(await env.variables("worker"), { value: "the owner's" });
+    assert.equal((await env.history("worker")).filter(({ type }) => type === "ChildStarted").length, 1);
+  });
+});
+
+test("H063 invariant 3: what an engine still runs when it learns of its loss is asked to stop, and says why", async () => {
+  const gate = new Gate<string, string>();
+  const work = activity("work", gate.body);
+  const worker = workflow("worker", async function* (name: string) {
+    return yield* work(name);
+  });
+  await inCase({ workflows: [worker], lease: "30s" }, async (env) => {
+    const runs = await Promise.all(["a", "b"].map((name) => env.start(worker, name)));
+    const attempts = await Promise.all(["a", "b"].map((name) => gate.arrived(name)));
+    await env.settle();
+    const zombie = env.freeze();
+    await env.restart();
+    await env.settle();
+    gate.open("a", "the zombie's");
+    await zombie.thaw();
+    // Its turn was refused, and it asked why.
+    const reason: unknown = attempts[1]?.ctx.signal.reason;
+    assert.ok(reason instanceof WovyrError && reason.code === "NOT_OWNER", String(reason));
+    gate.open("b", "the zombie's");
+    await env.settle();
+    for (const name of ["a", "b"]) gate.open(name, "the owner's");
+    assert.deepEqual(await Promise.all(runs.map((run) => run.result())), ["the owner's", "the owner's"]);
+  });
 });
 
 test("invariant 4: a history replays to exactly its commands, and every change to a command is found at its event", async () => {

@@ -399,8 +399,13 @@ export class TestEnvironment implements AsyncDisposable {
       wrong: (message) => this.#trouble.note(message),
       unrun: (message, at) => this.#unrun(message, at),
       moved: () => this.#time.changes.tell(),
-      deadOwners: (owners) => owners.filter((owner) => this.#dead.has(owner)),
+      deadOwners: (owners) => owners.filter((owner) => this.#isDead(owner)),
     });
+  }
+
+  /** Whoever else has been in a store that only one engine can open is dead, too. */
+  #isDead(owner: string): boolean {
+    return this.#dead.has(owner) || (!this.provider.shared && owner !== this.#session?.node);
   }
 
   /** Virtual milliseconds that a start or a stop of the engine may take. */

@@ -88,7 +88,11 @@ export class Session {
       node,
       lease,
       deadOwners,
-      provider: providerAround(provider, (call, run) => this.#counted(`the store's "${call.method}"`, () => this.#called(call, run))),
+      // Who is dead is known here, also of a store that only one engine can open.
+      provider: {
+        ...providerAround(provider, (call, run) => this.#counted(`the store's "${call.method}"`, () => this.#called(call, run))),
+        shared: true,
+      },
       registry: new Registry(fakes.workflows.map((workflow) => workflow.definition)),
       clock: { now: () => clock.now(), wakeAt: (at, wake) => this.#wakeAt(at, wake) },
       loop: this.#loop(),
