@@ -106,3 +106,24 @@ for (const at of ["before", "after"] satisfies FaultPlace[])
       assert.equal(await run.result(), 5);
     });
   });
+
+for (const at of ["before", "after"] satisfies FaultPlace[])
+  test(`H028 a child whose id is taken is refused, though the connection breaks ${at} its parent's turn is kept`, async () => {
+    const plan = new FaultPlan();
+    const parent = workflow("parent", async function* () {
+      try {
+        return yield* child(small, 1, { id: "taken" });
+      } catch (error) {
+        return (error as { code: string }).code;
+      }
+    });
+    await inCase({ workflows: [parent, sink, small], store: createFaultyStore(memoryStore(), plan) }, async (env) => {
+      const holder = await env.start(sink, undefined, { id: "taken" });
+      await env.settle();
+      plan.fail("commit", { at });
+      const run = await patiently(env, env.start(parent, undefined, { idempotencyKey: "p" }));
+      assert.equal(await run.result(), "INSTANCE_EXISTS");
+      await holder.send(ping, 1);
+      assert.equal(await holder.result(), 1);
+    });
+  });
