@@ -26,7 +26,7 @@ import { httpApi } from "./http/http-api.ts";
 import { consoleLog } from "./platform/console-log.ts";
 import { type DeterminismGuard, determinismGuard } from "./platform/determinism-guard.ts";
 import { deadProcesses, processName } from "./platform/process-name.ts";
-import { systemClock, systemLoop, systemRandom } from "./platform/system.ts";
+import { heapIsShort, systemClock, systemLoop, systemRandom } from "./platform/system.ts";
 import { startWatchdog, type Watchdog } from "./platform/watchdog.ts";
 import { pgliteStore } from "./store/pglite.ts";
 
@@ -64,7 +64,7 @@ export type OrchestratorOptions = {
         readonly payload?: number | undefined;
         /** Events of one run; default 100,000. */
         readonly history?: number | undefined;
-        /** Idle instances that are kept in memory; default 50,000. */
+        /** Idle instances that are kept in memory, while the heap has room; default 50,000. */
         readonly cachedInstances?: number | undefined;
         /** Their estimated bytes; default 256 MiB. */
         readonly cachedBytes?: number | undefined;
@@ -149,6 +149,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     codec: options.codec,
     limits: limitsOf(options),
     guard,
+    memoryIsShort: heapIsShort,
     group: options.group ?? "default",
     shards: shardsOfGroup,
     node: processName(hostname(), process.pid, nanoid(8)),

@@ -79,6 +79,8 @@ export type EngineOptions = {
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
   /** Watches what workflow code calls. */
   readonly guard?: WorkflowGuard | undefined;
+  /** Whether the process is about to run out of memory: idle instances go then. */
+  readonly memoryIsShort?: () => boolean;
   /** Hears which run's turn is being made, for the watchdog; undefined when none is. */
   readonly turnBegan?: (run: InstanceIdentity | undefined, tail: number) => void;
 };
@@ -119,7 +121,7 @@ export class Engine {
     this.options = { ...options, log: guarded(options.log) };
     const { store, clock, loop, log, limits } = this.options;
     this.rows = new HistoryRows(options.codec);
-    this.table = new InstanceTable(limits.cache);
+    this.table = new InstanceTable(limits.cache, options.memoryIsShort);
     this.waiters = new Waiters(limits.waiters);
     this.updates = new Waiters(limits.waiters);
     this.dialogue = new Dialogue(this);

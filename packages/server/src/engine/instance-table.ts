@@ -3,6 +3,7 @@
  *
  * 1. An idle instance may be dropped at any time: everything it knows is in history.
  * 2. The idle ones are bounded in number and in estimated bytes; the one that was used longest ago goes first.
+ * 3. What the user's code keeps in its variables cannot be estimated: when memory is short, whatever the estimate says, the older half of them goes.
  */
 import type { Instance } from "./instance.ts";
 
@@ -14,19 +15,25 @@ export type CacheLimits = {
 /** Generators, their fibers, maps and closures of one suspended run: about 6 KB measured, before history and the user's own state. */
 const instanceBytes = 6_000;
 
+/** To ask for the memory takes tens of microseconds: it is asked once in so many times that an instance rests. */
+const restsBetweenLooks = 64;
+
 const idKey = (tenant: string, id: string) => `${tenant}\u0000${id}`;
 
 export class InstanceTable {
   readonly #limits: CacheLimits;
+  readonly #memoryIsShort: () => boolean;
   readonly #byRun = new Map<string, Instance>();
   readonly #openById = new Map<string, Instance>();
   /** Idle instances, least recently used first, with what they were counted for. */
   readonly #idle = new Map<Instance, number>();
   #idleBytes = 0;
   #evictions = 0;
+  #rests = 0;
 
-  constructor(limits: CacheLimits) {
+  constructor(limits: CacheLimits, memoryIsShort: () => boolean = () => false) {
     this.#limits = limits;
+    this.#memoryIsShort = memoryIsShort;
   }
 
   get size(): number {
@@ -70,12 +77,18 @@ export class InstanceTable {
     const bytes = instanceBytes + 2 * instance.weight;
     this.#idle.set(instance, bytes);
     this.#idleBytes += bytes;
-    while (this.#idle.size > this.#limits.instances || this.#idleBytes > this.#limits.bytes) {
-      const [oldest] = this.#idle.keys();
-      if (oldest === undefined) return;
+    const most = this.#mostIdle();
+    for (const oldest of this.#idle.keys()) {
+      if (this.#idle.size <= most && this.#idleBytes <= this.#limits.bytes) return;
       this.remove(oldest);
       this.#evictions += 1;
     }
+  }
+
+  #mostIdle(): number {
+    this.#rests = (this.#rests + 1) % restsBetweenLooks;
+    const short = this.#rests === 0 && this.#memoryIsShort();
+    return short ? Math.min(this.#limits.instances, Math.floor(this.#idle.size / 2)) : this.#limits.instances;
   }
 
   remove(instance: Instance): void {

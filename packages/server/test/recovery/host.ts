@@ -18,6 +18,8 @@ export type HostOptions = {
   readonly shutdownGrace?: number;
   readonly statementDeadline?: number;
   readonly activities?: number;
+  /** What its heap may grow to. */
+  readonly heapMegabytes?: number;
   /** Loads its code and then waits for `go`: the next one is ready to start when the present one is killed. */
   readonly prepared?: boolean;
 };
@@ -43,7 +45,12 @@ const startLimit = 60_000;
 
 export function startHost(options: HostOptions): Host {
   const child = fork(join(import.meta.dirname, "host-process.ts"), [JSON.stringify(options)], {
-    execArgv: ["--conditions=source", "--import", "tsx"],
+    execArgv: [
+      "--conditions=source",
+      "--import",
+      "tsx",
+      ...(options.heapMegabytes === undefined ? [] : [`--max-old-space-size=${options.heapMegabytes}`]),
+    ],
     stdio: ["ignore", "ignore", "pipe", "ipc"],
     env: { ...process.env, WOVYR_TEST_RECORD: options.record },
   });

@@ -161,6 +161,13 @@ export const trio = workflow("trio", async function* (texts: readonly string[]) 
   return ends.map((end) => (end.status === "fulfilled" ? end.value : "failed"));
 });
 
+/** Waits with a hundred kilobytes in its variables, of which its history knows nothing. */
+export const hoarder = workflow("hoarder", async function* (n: number) {
+  const hoard = Array.from({ length: 12_800 }, (_, index) => index * n);
+  const { text } = yield* awaitEvent(Go);
+  return `${text} ${hoard.length}`;
+});
+
 /** Fails for good. */
 export const failing = workflow("failing", async function* () {
   throw new Error("it always fails");
@@ -182,4 +189,5 @@ export const workflows: readonly AnyWorkflow[] = [
   lateSpinner,
   failing,
   trio,
+  hoarder,
 ];
