@@ -79,6 +79,7 @@ CREATE TABLE "wovyr"."instances" (
 CREATE TABLE "wovyr"."publications" (
 	"position" bigserial NOT NULL,
 	"at" bigint NOT NULL,
+	"reached" integer DEFAULT 0 NOT NULL,
 	"tenant" text collate "C" NOT NULL,
 	"id" text collate "C" NOT NULL,
 	"name" text collate "C" NOT NULL,

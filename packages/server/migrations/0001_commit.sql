@@ -43,7 +43,7 @@ $$;
 --    flush, and a flush that waited for a takeover sees the new epoch.
 -- 2. Every write but the guarded update and inserts is filtered by what they admitted.
 -- 3. Order: later turns, first turns, children, history, timers, attributes, waits, inboxes (new messages, then what waits find when they look back, then
---    consumed ones, then those of closed runs), dead letters.
+--    consumed ones, then those that a run hands on, then those of closed runs), dead letters.
 -- 4. Every table is reached by an index, whatever the statistics say. A plan made while a table held one row would otherwise walk all of it for ever
 --    after. So rows are looked up in lateral subqueries behind `offset 0`, which admit one order of joining, and then changed by their `ctid`.
 --    Membership among the flush's own rows is written `(x in (select …)) is true`, which stays a hashed subplan.
@@ -51,7 +51,7 @@ $$;
 -- A list of texts comes as one text in which U+001F ends each value (the array made of it has one more element, empty); in nullable ones an empty value
 -- stands for null. The first `creates` of the `turns` are first turns; lists of parts name their turn by its place, from 1 on. A message belongs to a
 -- child's start (its place), to its rejection (minus its place) or to neither (0). A wait without a key is `after` -1 and does not look back. `done` is null
--- when every turn is done; `receivers` are the turns whose waits found something.
+-- when every turn is done; `receivers` are the turns whose waits found something, or which handed something on.
 CREATE FUNCTION "wovyr"."commit_1"(
   creates integer, turns integer,
   fence_shards integer[], fence_epochs bigint[],
@@ -108,6 +108,8 @@ declare
   names text[];
   keys text[];
   topics text[];
+  cut bigint[];
+  handed integer[];
 begin
   select array_agg(locked.id) into fenced
   from unnest(fence_shards, fence_epochs) f(id, epoch)
@@ -388,7 +390,19 @@ begin
       from seen s order by s.place, s.position
       on conflict do nothing
     )
-    select array_agg(distinct s.turn)::text into receivers from seen s;
+    select array_agg(distinct s.turn)::text, array(select s.place from seen s group by s.place having count(*) = 100)
+    into receivers, cut from seen s;
+    -- There may be more: what is published from now on may not come before those.
+    if cardinality(cut) > 0 then
+      delete from wovyr.waits w using (
+        select found.tid from unnest(wait_turns, effects) with ordinality c(turn, effect, place)
+        cross join lateral (
+          select r.ctid as tid from wovyr.waits r where r.tenant = tenants[c.turn] and r.run = runs[c.turn] and r.effect = c.effect offset 0
+        ) found
+        where (c.place in (select unnest(cut))) is true
+        offset 0
+      ) t where w.ctid = t.tid;
+    end if;
   end if;
 
   if consumed > 0 then
@@ -404,6 +418,38 @@ begin
       where c.place <= consumed and (all_done or (c.turn in (select unnest(accepted))) is true)
       offset 0
     ) t where w.ctid = t.tid;
+  end if;
+
+  -- What a run was told and has not applied is for the one that goes on from it, which has its id.
+  if children > 0 and 'ContinuedAsNew' = any (statuses) then
+    ids := string_to_array(child_ids, sep);
+    texts := string_to_array(child_runs, sep);
+    with moved as (
+      delete from wovyr.inbox w using (
+        select c.turn, next.run, next.shard, found.tid
+        from unnest(closings) c(turn)
+        cross join lateral (select i.id from wovyr.instances i where i.tenant = tenants[c.turn] and i.run = runs[c.turn] offset 0) old
+        cross join lateral (
+          select k.run, k.shard from unnest(child_turns, texts, child_shards, ids) with ordinality k(turn, run, shard, id, place)
+          where k.turn = c.turn and k.id = old.id and k.place <= children and (all_born or (k.place in (select unnest(born))) is true) limit 1
+        ) next
+        cross join lateral (
+          select r.ctid as tid from wovyr.inbox r
+          where r.tenant = tenants[c.turn] and r.run = runs[c.turn] and r.message like 'publication:%' offset 0
+        ) found
+        where statuses[c.turn] = 'ContinuedAsNew' and (all_done or (c.turn in (select unnest(accepted))) is true)
+        offset 0
+      ) t where w.ctid = t.tid
+      returning t.turn, t.shard, w.tenant, t.run, w.message, w.fact, w.position
+    ), kept as (
+      -- At new places, after the start.
+      insert into wovyr.inbox (shard, tenant, run, message, fact)
+      select m.shard, m.tenant, m.run, m.message, m.fact from moved m order by m.position
+    )
+    select array_agg(distinct m.turn) into handed from moved m;
+    if handed is not null then
+      receivers := (coalesce(receivers::integer[], '{}') || handed)::text;
+    end if;
   end if;
 
   if letters_done > 0 then

@@ -96,11 +96,12 @@ $$;
 -- The lock is described in 0001_commit.sql. Lists of texts as in commit_1.
 CREATE FUNCTION "wovyr"."publish_1"(
   asked_tenant text, asked_id text, asked_name text, asked_key text, asked_topic text, asked_digest text, asked_fact text, asked_at bigint,
-  OUT known boolean, OUT first_digest text, OUT placed double precision, OUT runs text, OUT shards text
+  OUT known boolean, OUT first_digest text, OUT placed double precision, OUT published double precision, OUT reached integer, OUT runs text, OUT shards text
 ) LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 declare
   place bigint;
+  stored tid;
 begin
   if asked_key is not null then
     perform wovyr.check_isolation_1();
@@ -110,11 +111,11 @@ begin
   loop
     insert into wovyr.publications as p (at, tenant, id, name, key, topic, digest, fact)
     values (asked_at, asked_tenant, asked_id, asked_name, asked_key, asked_topic, asked_digest, asked_fact)
-    on conflict (tenant, id) do nothing returning p.position into place;
+    on conflict (tenant, id) do nothing returning p.position, p.ctid into place, stored;
     exit when found;
-    -- None when it expired just now.
-    select true, p.digest, p.position::double precision into known, first_digest, placed
-    from wovyr.publications p where p.tenant = asked_tenant and p.id = asked_id;
+    -- None when it expired just now. The order keeps it to the primary key: while the table is small, any index of the tenant costs the same.
+    select true, p.digest, p.position::double precision, p.at::double precision, p.reached into known, first_digest, placed, published, reached
+    from wovyr.publications p where p.tenant = asked_tenant and p.id >= asked_id and p.id <= asked_id order by p.id limit 1;
     if found then
       return;
     end if;
@@ -122,6 +123,7 @@ begin
   end loop;
   first_digest := asked_digest;
   placed := place;
+  published := asked_at;
   with receivers as (
     select distinct w.run, w.shard from wovyr.waits w where w.tenant = asked_tenant and w.topic = asked_topic
   ), posted as (
@@ -129,7 +131,10 @@ begin
     select r.shard, asked_tenant, r.run, 'publication:' || asked_id, wovyr.positioned_1(asked_fact, place) from receivers r order by r.run
     on conflict do nothing returning m.run, m.shard
   )
-  select string_agg(p.run || E'\x1f', '' order by p.run), array_agg(p.shard order by p.run)::text into runs, shards from posted p;
+  select string_agg(p.run || E'\x1f', '' order by p.run), array_agg(p.shard order by p.run)::text, count(*) into runs, shards, reached from posted p;
+  if publish_1.reached > 0 then
+    update wovyr.publications p set reached = publish_1.reached where p.ctid = stored;
+  end if;
 end
 $$;
 --> statement-breakpoint
@@ -535,13 +540,14 @@ end
 $$;
 --> statement-breakpoint
 -- The messages of one run.
-CREATE FUNCTION "wovyr"."inbox_of_1"(asked_tenant text, asked_run text, most integer)
+CREATE FUNCTION "wovyr"."inbox_of_1"(asked_tenant text, asked_run text, after bigint, most integer)
 RETURNS TABLE (tenant text, run text, shard integer, message text, fact text, "position" double precision) LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 begin
   return query
   select m.tenant, m.run, m.shard, m.message, m.fact, m.position::double precision
-  from (select i.* from wovyr.inbox i where i.tenant = asked_tenant and i.run = asked_run offset 0) m order by m.position limit most;
+  from (select i.* from wovyr.inbox i where i.tenant = asked_tenant and i.run = asked_run offset 0) m
+  where m.position > after order by m.position limit most;
 end
 $$;
 --> statement-breakpoint

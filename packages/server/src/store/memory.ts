@@ -256,8 +256,8 @@ class MemoryStore implements Store {
     return this.#open().inbox.list(new Set(shards), page.after ?? 0, page.limit);
   }
 
-  async readInbox(key: InstanceKey, limit: number) {
-    return this.#open().inboxOf(key, limit);
+  async readInbox(key: InstanceKey, page: { after?: number; limit: number }) {
+    return this.#open().inboxOf(key, page.after ?? 0, page.limit);
   }
 
   async listTimers(shards: readonly number[], until: number, limit: number) {

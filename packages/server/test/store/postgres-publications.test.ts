@@ -129,7 +129,7 @@ describe("publishers and waiters", () => {
     );
     const published = keys.slice(0, 100).map((key) => store.publish(publication(at, { key })));
     await Promise.all([...flushes, ...published]);
-    for (const { run } of runs) assert.equal((await store.readInbox({ tenant: at.tenant, run }, 1_000)).length, 100);
+    for (const { run } of runs) assert.equal((await store.readInbox({ tenant: at.tenant, run }, { limit: 1_000 })).length, 100);
     const [locks] = await database.admin<{ count: string }[]>`select count(*) from pg_locks where locktype = 'advisory'`;
     assert.equal(locks?.count, "0", "no lock outlives its transaction");
   });

@@ -84,7 +84,10 @@ export type WaitWrite = {
   readonly after: number;
 };
 
-/** How many publications one wait finds when it looks back, the oldest first. */
+/**
+ * How many publications one wait finds when it looks back, the oldest first. One that finds so many may not have seen all: it is not told what is published
+ * from then on, and is to be written again when the run has applied what was found.
+ */
 export const lookBackLimit = 100;
 
 /** An event for every run that waits for its name and key. */
@@ -112,6 +115,9 @@ export type PublishOutcome = {
   readonly digest: string;
   /** Where it stands; those of one tenant, name and key rise in the order in which they became durable. */
   readonly position: number;
+  /** When it was published first, in milliseconds since the epoch, and how many runs waited for it then. */
+  readonly at: number;
+  readonly reached: number;
   /** The runs into whose inbox this call put it. */
   readonly delivered: readonly { readonly run: string; readonly shard: number }[];
 };
@@ -178,7 +184,10 @@ export type TurnWrite = {
   readonly children: readonly ChildWrite[];
   /** Facts for other runs. Those whose run is closed or unknown are dropped. */
   readonly sends: readonly InboxMessage[];
-  /** Messages of this run's inbox that the turn applied. A closing turn removes all of the run's messages by itself. */
+  /**
+   * Messages of this run's inbox that the turn applied. A closing turn removes all of the run's messages by itself; but where the status is `ContinuedAsNew`
+   * those that are publications go to the child that has the run's id.
+   */
   readonly consumed: readonly string[];
   /**
    * Effects that wait for publications from now on. One with a key looks back in the same statement: what was published after its `after` is put into the
@@ -211,7 +220,10 @@ export type FlushOutcome = {
   readonly rejectedChildren: ReadonlySet<string>;
   /** Runs whose turn can never be stored as it is (a text or a size that the database refuses), with the reason. They are not in `done`. */
   readonly failed: ReadonlyMap<string, Error>;
-  /** Runs whose new waits found publications when they looked back: these are in the runs' inboxes, unless the turn has consumed them. */
+  /**
+   * Runs whose new waits found publications when they looked back: these are in the runs' inboxes, unless the turn has consumed them. And those that handed
+   * publications on: these are in the inboxes of the runs that go on from them.
+   */
   readonly found: ReadonlySet<string>;
 };
 
@@ -417,8 +429,8 @@ export interface Store {
     shards: readonly number[],
     page: { after?: number; limit: number },
   ): Promise<readonly (InboxMessage & { readonly position: number })[]>;
-  /** Messages of one run in the order in which they were posted, at most `limit`. */
-  readInbox(key: InstanceKey, limit: number): Promise<readonly (InboxMessage & { readonly position: number })[]>;
+  /** Messages of one run in the order in which they were posted; `after` is the `position` after which to go on. */
+  readInbox(key: InstanceKey, page: { after?: number; limit: number }): Promise<readonly (InboxMessage & { readonly position: number })[]>;
   /** Timers of the shards due at `until` or before, earliest first (ties: run, effect). */
   listTimers(shards: readonly number[], until: number, limit: number): Promise<readonly TimerRow[]>;
 

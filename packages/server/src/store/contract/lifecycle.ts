@@ -48,7 +48,7 @@ export function closing({ test, store }: Suite): void {
       () => store().expireStartKeys(0),
       () => store().publish(publication(at)),
       () => store().expirePublications(0),
-      () => store().readInbox(key, 1),
+      () => store().readInbox(key, { limit: 1 }),
       () => store().deleteRuns([key]),
       () => store().listClosedBefore(0, { limit: 1 }),
       () => store().addDeadLetter({ ...key, ...deadLetter(), at: 0, workflow: "w", id: "i" }),

@@ -251,7 +251,7 @@ class World {
         .map(({ run, message, fact, shard }) => [run, message, this.#ordered(fact), shard - this.#first]),
       timers: timers.map(({ run, effect, due, shard }) => [run, effect, due, shard - this.#first]),
       inboxes: await byRun(async (run) =>
-        (await this.#store.readInbox({ tenant, run }, 3)).map(({ message, fact }) => [message, this.#ordered(fact)]),
+        (await this.#store.readInbox({ tenant, run }, { limit: 3 })).map(({ message, fact }) => [message, this.#ordered(fact)]),
       ),
       letters: await this.#store.listDeadLetters(tenant, {}, { limit: 1_000 }),
       closed: (await this.#store.listClosedBefore(epoch + 1_000, { after: { tenant, run: "" }, limit: 1_000 }))

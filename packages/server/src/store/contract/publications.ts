@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { lookBackLimit, type Publication, type PublishOutcome, publicationMessage } from "../../engine/ports/store.ts";
-import { commit, firstTurn, inboxOf, next, publication, scenario, shard, start, unique } from "./scenario.ts";
+import { child, commit, firstTurn, inboxOf, next, publication, scenario, shard, start, unique } from "./scenario.ts";
 import type { Suite } from "./suite.ts";
 
 const paid = (key?: string, after = 0, effect = "1") => ({ effect, name: "paid", ...(key !== undefined && { key }), after });
@@ -28,7 +28,7 @@ export function publications({ test, store }: Suite): void {
       listed.map(({ position: _, ...each }) => each),
       delivered.map((each) => ({ tenant: at.tenant, ...each, message, fact })),
     );
-    assert.deepEqual(await store().readInbox({ tenant: at.tenant, run: other.run }, 10), listed.slice(1));
+    assert.deepEqual(await store().readInbox({ tenant: at.tenant, run: other.run }, { limit: 10 }), listed.slice(1));
   });
 
   test("one without a key reaches those who wait without one", async () => {
@@ -46,7 +46,9 @@ export function publications({ test, store }: Suite): void {
     const first = await store().publish(event);
     await commit(at, next(at, turn, { consumed: [publicationMessage(event.id)] }));
     const again = await store().publish({ ...event, digest: "other", key: "b", fact: '{"x":1}' });
-    assert.deepEqual(again, { known: true, digest: "d", position: first.position, delivered: [] });
+    const { position, at: published, reached } = first;
+    assert.deepEqual([published, reached], [event.at, 1]);
+    assert.deepEqual(again, { known: true, digest: "d", position, at: published, reached, delivered: [] });
     assert.deepEqual(await inboxOf(at, turn.run), []);
     const elsewhere = await store().publish({ ...event, tenant: unique("tenant-") });
     assert.equal(elsewhere.known, false);
@@ -74,7 +76,7 @@ export function publications({ test, store }: Suite): void {
     assert.deepEqual(await inboxOf(at, all.run), names(0, 1, 3));
     assert.deepEqual(await inboxOf(at, late.run), names(1, 3));
     assert.deepEqual([...(await inboxOf(at, none.run)), ...(await inboxOf(at, plain.run)), ...(await inboxOf(at, stranger.run))], []);
-    const [first] = await store().readInbox(late, 1);
+    const [first] = await store().readInbox(late, { limit: 1 });
     assert.deepEqual([first?.message, first?.shard], [names(1)[0], shard(at, 1)]);
     assert.equal(first?.fact, `{"position":${events[1]?.position},${events[1]?.fact.slice(1)}`);
     const later = await store().commit({ fence: at.fence, turns: [next(at, none, { waits: [paid("b", 0, "2")] }), next(at, all)] });
@@ -104,10 +106,31 @@ export function publications({ test, store }: Suite): void {
       await inboxOf(at, turn.run),
       events.slice(0, lookBackLimit).map(({ id }) => publicationMessage(id)),
     );
+    const first = await store().readInbox(turn, { limit: 7 });
+    const second = await store().readInbox(turn, { after: first.at(-1)?.position ?? 0, limit: 7 });
     assert.deepEqual(
-      (await store().readInbox(turn, 7)).map(({ message }) => message),
-      events.slice(0, 7).map(({ id }) => publicationMessage(id)),
+      [...first, ...second].map(({ message }) => message),
+      events.slice(0, 14).map(({ id }) => publicationMessage(id)),
     );
+  });
+
+  test("one that found so many is told nothing more before it has looked again, and then in order", async () => {
+    const at = await scenario(store());
+    const events = Array.from({ length: lookBackLimit + 3 }, () => publication(at, { key: "a" }));
+    const positions: number[] = [];
+    for (const event of events) positions.push((await store().publish(event)).position);
+    const turn = await start(at, { waits: [paid("a"), paid("b", 0, "2")] });
+    const late = [publication(at, { key: "a" }), publication(at, { key: "b" })] as const;
+    assert.deepEqual((await store().publish(late[0])).delivered, []);
+    assert.equal((await store().publish(late[1])).delivered.length, 1, "another wait of the run hears at once");
+    const consumed = events.slice(0, lookBackLimit).map(({ id }) => publicationMessage(id));
+    const again = next(at, turn, { consumed, waits: [paid("a", positions[lookBackLimit - 1])] });
+    assert.deepEqual([...(await store().commit({ fence: at.fence, turns: [again] })).found], [turn.run]);
+    const rest = [late[1], ...events.slice(lookBackLimit), late[0]].map(({ id }) => publicationMessage(id));
+    assert.deepEqual(await inboxOf(at, turn.run), rest);
+    const last = publication(at, { key: "a" });
+    assert.equal((await store().publish(last)).delivered.length, 1);
+    assert.deepEqual(await inboxOf(at, turn.run), [...rest, publicationMessage(last.id)]);
   });
 
   test("a run waits until its effect is done, moved or the run is closed", async () => {
@@ -169,6 +192,28 @@ export function publications({ test, store }: Suite): void {
     }
   });
 
+  test("what a run that continues as new was told and has not applied is the next one's", async () => {
+    const at = await scenario(store());
+    const turn = await start(at, { waits: [paid("a"), paid(undefined, 0, "2")] });
+    const events = [publication(at, { key: "a" }), publication(at), publication(at, { key: "a" })];
+    for (const event of events) await store().publish(event);
+    await store().post([{ tenant: at.tenant, run: turn.run, shard: shard(at), message: "m", fact: "{}" }]);
+    const [first, ...rest] = events.map(({ id }) => publicationMessage(id));
+    const ended = await start(at, { waits: [paid("b")] });
+    await store().publish(publication(at, { key: "b" }));
+    const id = turn.create?.id ?? "";
+    const [continuation, other] = [child(at, turn, { id }), child(at, turn)];
+    const closing = next(at, turn, { status: "ContinuedAsNew", consumed: [first ?? ""], children: [other, continuation] });
+    const { done, found } = await store().commit({ fence: at.fence, turns: [closing] });
+    assert.deepEqual([[...done], [...found]], [[turn.run], [turn.run]]);
+    await commit(at, next(at, ended, { status: "Completed" }));
+    assert.deepEqual(await inboxOf(at, continuation.run), [continuation.start.message, ...rest]);
+    assert.deepEqual([...(await inboxOf(at, turn.run)), ...(await inboxOf(at, ended.run))], []);
+    assert.deepEqual(await inboxOf(at, other.run), [other.start.message]);
+    const handed = await store().readInbox({ tenant: at.tenant, run: continuation.run }, { limit: 9 });
+    assert.deepEqual([...new Set(handed.map((each) => each.shard))], [continuation.shard]);
+  });
+
   test("publications expire, and their ids with them", async () => {
     const at = await scenario(store());
     const [old, young] = [publication(at, { key: "a", at: 10 }), publication(at, { key: "a", at: 20 })];
@@ -189,13 +234,13 @@ export function publications({ test, store }: Suite): void {
     const events = Array.from({ length: 3 }, () => publication(at, { key: "a" }));
     for (const event of [...events].reverse()) await store().publish(event);
     await start(at, { waits: [paid("a")] });
-    const read = await store().readInbox(turn, 10);
+    const read = await store().readInbox(turn, { limit: 10 });
     assert.deepEqual(
       read.map(({ message }) => message),
       events.map(({ id }) => publicationMessage(id)).reverse(),
     );
     assert.deepEqual(await store().listInbox(at.shards, { limit: 3 }), read);
-    assert.deepEqual(await store().readInbox({ tenant: unique("tenant-"), run: turn.run }, 10), []);
-    assert.deepEqual(await store().readInbox({ tenant: at.tenant, run: unique("run-") }, 10), []);
+    assert.deepEqual(await store().readInbox({ tenant: unique("tenant-"), run: turn.run }, { limit: 10 }), []);
+    assert.deepEqual(await store().readInbox({ tenant: at.tenant, run: unique("run-") }, { limit: 10 }), []);
   });
 }

@@ -106,7 +106,7 @@ export function texts({ test, store, runs }: Suite): void {
       assert.deepEqual(await store().listInstances(at.tenant, { workflow: text }, { limit: 1 }), []);
       await store().drop([{ tenant: at.tenant, run: text, message: text }]);
       const key = { tenant: at.tenant, run: text, effect: text };
-      assert.deepEqual(await store().readInbox(key, 1), []);
+      assert.deepEqual(await store().readInbox(key, { limit: 1 }), []);
       assert.deepEqual(await store().readHeartbeats(key), []);
       assert.deepEqual(await store().readStepOutcomes(key), []);
       assert.equal(await store().getDeadLetter(at.tenant, text, text), undefined);

@@ -2,7 +2,11 @@
 import type { Publication } from "../../engine/ports/store.ts";
 import { topicOf } from "./wait-table.ts";
 
-export type Published = Publication & { readonly position: number };
+export type Published = Publication & {
+  readonly position: number;
+  /** How many runs waited for it. */
+  reached: number;
+};
 
 export class PublicationLog {
   /** By tenant and id. */
@@ -17,7 +21,7 @@ export class PublicationLog {
 
   add(publication: Publication): Published {
     this.#last += 1;
-    const published = { ...publication, position: this.#last };
+    const published = { ...publication, position: this.#last, reached: 0 };
     const { tenant, id, name, key } = publication;
     this.#ids.set(nameOf(tenant, id), published);
     if (key === undefined) return published;

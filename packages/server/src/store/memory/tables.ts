@@ -2,7 +2,7 @@
  * Everything a memory store keeps, and how a turn changes it. Outlives the stores that are opened on it.
  *
  * 1. `commit` applies a flush in the order that every provider keeps: later turns of known runs, first turns, children, then inboxes (starts and
- *    rejections, sends, what waits find when they look back, consumed messages, messages of closed runs), then dead letters. So an id that one turn frees
+ *    rejections, sends, what waits find when they look back, consumed messages, those handed on, those of closed runs), then dead letters. So an id that one turn frees
  *    can be taken by another of the same flush.
  * 2. A turn is judged before any of it is written.
  */
@@ -119,6 +119,7 @@ export class Tables {
     for (const turn of applied) for (const send of turn.sends) if (this.isOpen(send)) this.deliver(send);
     for (const turn of applied) if (this.#lookBack(turn)) found.add(turn.run);
     for (const turn of applied) for (const message of turn.consumed) this.remove({ tenant: turn.tenant, run: turn.run, message });
+    for (const turn of applied) if (this.#handOn(turn, done.get(turn) as RunRecord)) found.add(turn.run);
     for (const turn of applied) if ((done.get(turn) as RunRecord).closedAt !== undefined) this.#clear(turn);
     for (const turn of applied) this.#recordDeadLetters(done.get(turn) as RunRecord, turn);
     for (const turn of applied) doneRuns.add(turn.run);
@@ -127,14 +128,19 @@ export class Tables {
   publish(publication: Publication): PublishOutcome {
     const { tenant, id, name, key } = publication;
     const known = this.publications.find(tenant, id);
-    if (known !== undefined) return { known: true, digest: known.digest, position: known.position, delivered: [] };
-    const { digest, fact, position } = this.publications.add(publication);
+    if (known !== undefined) {
+      const { digest, position, at, reached } = known;
+      return { known: true, digest, position, at, reached, delivered: [] };
+    }
+    const published = this.publications.add(publication);
+    const { digest, fact, position, at } = published;
     const message = publicationMessage(id);
     const receivers = this.waits.runsFor(tenant, topicOf(name, key));
     const delivered = receivers.filter(({ run, shard }) =>
       this.deliver({ tenant, run, shard, message, fact: positionedFact(fact, position) }),
     );
-    return { known: false, digest, position, delivered };
+    published.reached = delivered.length;
+    return { known: false, digest, position, at, reached: delivered.length, delivered };
   }
 
   importRun({ row, attributes, turns, inbox }: RunImport): "done" | "id-taken" | "run-exists" {
@@ -207,9 +213,10 @@ export class Tables {
   }
 
   /** Messages of one run in the order of their posting. */
-  inboxOf(key: InstanceKey, limit: number): (InboxMessage & { position: number })[] {
-    const letters = this.#tenants.get(key.tenant)?.inboxes.get(key.run)?.values() ?? [];
-    return [...letters].slice(0, limit).map(({ gone: _, ...row }) => row);
+  inboxOf(key: InstanceKey, after: number, limit: number): (InboxMessage & { position: number })[] {
+    const letters = [...(this.#tenants.get(key.tenant)?.inboxes.get(key.run)?.values() ?? [])];
+    const further = letters.filter(({ position }) => position > after);
+    return further.slice(0, limit).map(({ gone: _, ...row }) => row);
   }
 
   remove(key: InstanceKey & { readonly message: string }): void {
@@ -324,14 +331,29 @@ export class Tables {
   #lookBack({ tenant, run, shard, status, waits }: TurnWrite): boolean {
     if (waits.length === 0 || !isOpenStatus(status)) return false;
     let found = false;
-    for (const { name, key, after } of new Map(waits.map((wait) => [wait.effect, wait])).values()) {
+    for (const { effect, name, key, after } of new Map(waits.map((wait) => [wait.effect, wait])).values()) {
       if (key === undefined) continue;
-      for (const { id, fact, position } of this.publications.after(tenant, topicOf(name, key), after, lookBackLimit)) {
+      const kept = this.publications.after(tenant, topicOf(name, key), after, lookBackLimit);
+      for (const { id, fact, position } of kept)
         this.deliver({ tenant, run, shard, message: publicationMessage(id), fact: positionedFact(fact, position) });
-        found = true;
-      }
+      found ||= kept.length > 0;
+      // There may be more: none may come before those.
+      if (kept.length === lookBackLimit) this.waits.remove({ tenant, run, effect });
     }
     return found;
+  }
+
+  /** Gives the publications that a run has not applied to the one that goes on from it; says whether there were any. */
+  #handOn({ tenant, run, status, children }: TurnWrite, { instance }: RunRecord): boolean {
+    const next = status === "ContinuedAsNew" ? children.find((child) => child.instance.id === instance.id) : undefined;
+    if (next === undefined || this.run({ tenant, run: next.run }) === undefined) return false;
+    const messages = [...(this.#tenants.get(tenant)?.inboxes.get(run)?.values() ?? [])];
+    const publications = messages.filter(({ message }) => message.startsWith(publicationMessage("")));
+    for (const { message, fact } of publications) {
+      this.remove({ tenant, run, message });
+      this.deliver({ tenant, run: next.run, shard: next.shard, message, fact });
+    }
+    return publications.length > 0;
   }
 
   #recordDeadLetters({ tenant, run, closedAt, instance }: RunRecord, turn: TurnWrite): void {

@@ -21,14 +21,16 @@ export async function publish(query: SqlQuery, publication: Publication): Promis
     fact,
     at,
   ]);
-  const [known, first, position, runs, shards] = row ?? [];
+  const [known, first, position, published, reached, runs, shards] = row ?? [];
   const names = typeof runs === "string" ? runs.split(separator).slice(0, -1) : [];
   const places = typeof shards === "string" ? parseNumbers(shards) : [];
   return {
     known: known === true,
     digest: String(first),
     position: Number(position),
-    delivered: names.map((run, at) => ({ run, shard: places[at] as number })),
+    at: Number(published),
+    reached: Number(reached),
+    delivered: names.map((run, place) => ({ run, shard: places[place] as number })),
   };
 }
 

@@ -201,6 +201,8 @@ export const publications = wovyr.table(
   {
     position: bigserial("position", { mode: "number" }).notNull(),
     at: milliseconds("at").notNull(),
+    /** How many runs waited for it. */
+    reached: integer("reached").notNull().default(0),
     tenant: text("tenant").notNull(),
     id: text("id").notNull(),
     name: text("name").notNull(),

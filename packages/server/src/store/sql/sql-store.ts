@@ -260,8 +260,8 @@ export class SqlStore implements Store {
     return rows.map(readMessage);
   }
 
-  async readInbox({ tenant, run }: InstanceKey, limit: number) {
-    const rows = await this.#find("select * from wovyr.inbox_of_1($1, $2, $3)", [tenant, run, limit]);
+  async readInbox({ tenant, run }: InstanceKey, page: { after?: number; limit: number }) {
+    const rows = await this.#find("select * from wovyr.inbox_of_1($1, $2, $3, $4)", [tenant, run, page.after ?? 0, page.limit]);
     return rows.map(readMessage);
   }
 
