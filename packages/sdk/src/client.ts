@@ -27,4 +27,12 @@ export type {
 } from "./graph/graph.ts";
 export { type GraphOptions, graphOf } from "./graph/graph-of.ts";
 export { type MermaidDirection, type MermaidOptions, toMermaid } from "./graph/mermaid.ts";
-export type { AttributeValue, FailureView, HistoryEvent, InstanceDescription, InstanceSummary, StartEvent } from "./protocol/operations.ts";
+export type {
+  AttributeValue,
+  FailureView,
+  HistoryEvent,
+  InstanceDescription,
+  InstanceSummary,
+  Published,
+  StartEvent,
+} from "./protocol/operations.ts";

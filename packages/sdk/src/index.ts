@@ -48,6 +48,7 @@ export {
   type TolerantMapOptions,
 } from "./effects/map.ts";
 export { patched } from "./effects/patched.ts";
+export { type PublishOptions, publish } from "./effects/publish.ts";
 export { race } from "./effects/race.ts";
 export { select } from "./effects/select.ts";
 export { send } from "./effects/send.ts";

@@ -20,6 +20,7 @@ import { defaultJournalLimits } from "./engine/journal.ts";
 import { inProcess } from "./engine/ports/activity-executor.ts";
 import type { EngineLog } from "./engine/ports/log.ts";
 import type { StoreProvider } from "./engine/ports/store.ts";
+import { defaultPublicationRetention } from "./engine/publishing.ts";
 import { Registry } from "./engine/registry.ts";
 import { createHttpServer } from "./http/create-http-server.ts";
 import { httpApi } from "./http/http-api.ts";
@@ -42,6 +43,8 @@ export type OrchestratorOptions = {
   readonly log?: EngineLog | undefined;
   /** How long ownership lasts without renewal, and so how long a takeover from a dead machine takes; default 10 s. */
   readonly lease?: Duration | undefined;
+  /** How long an event that was published is kept for waits that are opened later, and its idempotency key with it; default 7 days. */
+  readonly publicationRetention?: Duration | undefined;
   /** How long `close()` waits for activities that run; default 10 s. */
   readonly shutdownGrace?: Duration | undefined;
   /** How long a turn may run without yielding before the process is ended; default 10 s; false: for ever. */
@@ -103,6 +106,7 @@ const orchestratorOptions = [
   "codec",
   "log",
   "lease",
+  "publicationRetention",
   "shutdownGrace",
   "turnTimeout",
   "rememberLines",
@@ -154,6 +158,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     shards: shardsOfGroup,
     node: processName(hostname(), process.pid, nanoid(8)),
     lease: milliseconds(options.lease ?? "10s", "lease"),
+    publicationRetention: milliseconds(options.publicationRetention ?? defaultPublicationRetention, "publicationRetention"),
     deadOwners: (owners) => deadProcesses(owners, hostname()),
     turnBegan: (run, tail) => watchdog?.began(run, tail),
     opened: (store) => {

@@ -14,6 +14,7 @@ export type { EngineLog } from "./engine/ports/log.ts";
 export type { Loop } from "./engine/ports/loop.ts";
 export type { Random } from "./engine/ports/random.ts";
 export * from "./engine/ports/store.ts";
+export { defaultPublicationRetention } from "./engine/publishing.ts";
 export { Registry } from "./engine/registry.ts";
 export { Replay } from "./engine/replay.ts";
 export { retryTimer } from "./engine/turn-plan.ts";

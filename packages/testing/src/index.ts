@@ -22,6 +22,7 @@ export {
   type ExploreOptions,
   explore,
 } from "./explore/explore.ts";
+export { type ExploredEvent, publication } from "./explore/publication.ts";
 // Stand-ins
 export { type AwaitedBy, type Fake, type FakeCall, type FakeEventOptions, fake } from "./fakes/fake.ts";
 export { Gate, type GateCall } from "./fakes/gate.ts";

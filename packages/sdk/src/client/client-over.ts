@@ -1,12 +1,13 @@
 /** The client over any `Operations`: an orchestrator in this process, or one behind a URL. Nothing is encoded here. */
 import type { AnyWorkflow, Workflow } from "../define/workflow.ts";
 import { instant, milliseconds } from "../model/duration.ts";
+import { checkEventKey } from "../model/event-key.ts";
+import { checkedKey } from "../model/idempotency-key.ts";
 import { checkOptions } from "../model/option.ts";
 import type { ListRequest, Operations, StartRequest } from "../protocol/operations.ts";
 import { maxBatch } from "../protocol/schemas.ts";
 import type { BatchOutcome, BatchStart, Client, Handle, ListFilter, StartOptions } from "./client.ts";
 import { handleOn, outcomeOf, resultWait } from "./handle.ts";
-import { checkedKey } from "./idempotency-key.ts";
 
 export function clientOver(operations: Operations): Client {
   function handle<O>(workflow: Workflow<never, O>, id: string): Handle<O>;
@@ -40,6 +41,16 @@ export function clientOver(operations: Operations): Client {
     },
 
     handle,
+
+    async publish(event, ...[payload, options]) {
+      const what = `publish(${event.name})`;
+      checkOptions(options, ["key", "idempotencyKey"], what);
+      const { key, idempotencyKey } = options ?? {};
+      return operations.publish(event.name, payload, {
+        ...(key !== undefined && { key: checkEventKey(key, what) }),
+        ...(idempotencyKey !== undefined && { idempotencyKey: checkedKey(idempotencyKey) }),
+      });
+    },
 
     async *list(filter = {}) {
       const request = listRequest(filter);

@@ -4,10 +4,11 @@ import type { Query } from "../define/query.ts";
 import type { Args } from "../define/signature.ts";
 import type { Update } from "../define/update.ts";
 import type { AnyWorkflow, Workflow } from "../define/workflow.ts";
+import type { PublishOptions } from "../effects/publish.ts";
 import type { RunGraph } from "../graph/graph.ts";
 import type { Duration } from "../model/duration.ts";
 import type { CancelMode, Status } from "../model/history.ts";
-import type { AttributeValue, HistoryEvent, InstanceDescription, InstanceSummary, StartEvent } from "../protocol/operations.ts";
+import type { AttributeValue, HistoryEvent, InstanceDescription, InstanceSummary, Published, StartEvent } from "../protocol/operations.ts";
 
 export type StartOptions = {
   /** Default: a random one. */
@@ -97,6 +98,8 @@ export interface Client {
   startBatch<I, O>(workflow: Workflow<I, O>, starts: readonly BatchStart<NoInfer<I>>[]): Promise<BatchOutcome<O>[]>;
   handle<O>(workflow: Workflow<never, O>, id: string): Handle<O>;
   handle(id: string): Handle<unknown>;
+  /** Tells an event to every run that waits for it, and starts the workflows that it triggers. */
+  publish<P>(event: EventDef<unknown, P>, ...args: Args<P, PublishOptions>): Promise<Published>;
   /** Newest first. */
   list(filter?: ListFilter): AsyncIterable<InstanceSummary>;
 }

@@ -9,12 +9,12 @@ import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import { milliseconds } from "../model/duration.ts";
 import { TimeoutError, WorkflowError, WovyrError } from "../model/errors.ts";
 import { errorOf } from "../model/failure.ts";
+import { checkedKey } from "../model/idempotency-key.ts";
 import { checkName } from "../model/name.ts";
 import { failureOfView } from "../protocol/failure-view.ts";
 import type { ClosedResult, HistoryEvent, InstanceSummary, Operations, ResultResponse } from "../protocol/operations.ts";
 import { isClosed } from "../protocol/status.ts";
 import type { Handle, ResultOptions, StreamEvent, UpdateOptions } from "./client.ts";
-import { checkedKey } from "./idempotency-key.ts";
 
 /** What a handle knows of its workflow; a handle made from an id alone knows nothing. */
 export type KnownWorkflow = Pick<WorkflowDefinition, "name" | "errors">;

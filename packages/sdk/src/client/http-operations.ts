@@ -7,8 +7,10 @@
 import { nanoid } from "nanoid";
 import type { RunGraph } from "../graph/graph.ts";
 import { ApiError } from "../model/errors.ts";
+import { checkedKey } from "../model/idempotency-key.ts";
 import { checkName } from "../model/name.ts";
 import { encodePayload } from "../model/payload.ts";
+import { type CloudEvent, clientSource } from "../protocol/cloud-event.ts";
 import { headerNames } from "../protocol/media.ts";
 import type {
   AttributeValue,
@@ -22,6 +24,7 @@ import type {
   ListRequest,
   Operations,
   Page,
+  Published,
   ResultResponse,
   StartRequest,
   StartResponse,
@@ -35,7 +38,6 @@ import { type QueryOf, type QueryShape, writeQuery } from "../protocol/query.ts"
 import { pathOf, type Route, routes } from "../protocol/routes.ts";
 import { isClosed } from "../protocol/status.ts";
 import { streamItems } from "./http-stream.ts";
-import { checkedKey } from "./idempotency-key.ts";
 import type { Exchange, Reply, Transport } from "./transport.ts";
 
 type Names = Readonly<Record<string, string>>;
@@ -131,6 +133,19 @@ export function httpOperations(transport: Transport): Operations {
 
     sendEvent: (id, event, payload, options) =>
       deliver(routes.sendEvent, { id, name: event }, payload === undefined ? {} : { payload }, options),
+
+    async publish(event, payload, { key, idempotencyKey } = {}) {
+      const body: CloudEvent = {
+        specversion: "1.0",
+        id: idempotencyKey === undefined ? nanoid() : checkedKey(idempotencyKey),
+        source: clientSource,
+        type: checkName(event, "the name of an event"),
+        ...(key !== undefined && { subject: key }),
+        ...(payload !== undefined && { data: payload }),
+      };
+      const reply = await call(routes.publishEvent, {}, { body });
+      return { ...(reply.body as Omit<Published, "replayed">), replayed: isReplayed(reply) };
+    },
 
     async query(id, name, input, { runId } = {}) {
       const reply = await call(

@@ -13,7 +13,7 @@ export type ActivityDefinition = {
   readonly timeout?: ActivityTimeouts;
   readonly errors?: readonly ErrorClass[];
   /** What the engine does itself, instead of a function. */
-  readonly builtIn?: "send";
+  readonly builtIn?: "send" | "publish";
   /** Absent on a contract that nobody in this process implements. */
   readonly run?: (input: unknown, ctx: ActivityContext) => unknown;
 };

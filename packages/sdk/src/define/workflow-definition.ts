@@ -14,6 +14,8 @@ export type WorkflowDefinition = {
   readonly errors?: readonly ErrorClass[];
   /** Events that it takes, for checking payloads when they arrive. */
   readonly events?: readonly EventDef<unknown, never>[];
+  /** Events whose publication starts an instance, with the payload as input. */
+  readonly triggers?: readonly EventDef<unknown, never>[];
   /** Absent on a contract that nobody in this process implements. */
   readonly run?: (input: unknown, ctx: WorkflowContext<object>) => AsyncGenerator<unknown, unknown, unknown>;
 };

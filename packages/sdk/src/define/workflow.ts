@@ -38,6 +38,12 @@ export type WorkflowOptions = {
   readonly events?: readonly EventDef<unknown, never>[] | undefined;
 };
 
+/** `I` is what the workflow takes. */
+type Triggers<I> = {
+  /** Publishing one of these starts an instance: the payload is the input. */
+  readonly triggers?: readonly EventDef<NoInfer<I>, never>[] | undefined;
+};
+
 // biome-ignore lint/suspicious/noExplicitAny: without a schema the input is what the function says, which is not known here
 type Said = any;
 type Body<I, O, V> = (
@@ -69,7 +75,8 @@ interface WorkflowMaker {
   >(
     name: string,
     options: WorkflowOptions &
-      Schemas<I, O> & {
+      Schemas<I, O> &
+      Triggers<ArgOf<I, F>> & {
         /** Makes the initial `ctx.variables`. */ variables?: () => V;
       },
     run: F & WorkflowCheck<F>,
@@ -77,11 +84,11 @@ interface WorkflowMaker {
   /** Declares a workflow without its code. */
   contract<I extends MaybeSchema = undefined, O extends MaybeSchema = undefined>(
     name: string,
-    options: WorkflowOptions & Schemas<I, O>,
+    options: WorkflowOptions & Schemas<I, O> & Triggers<InOr<I, void>>,
   ): WorkflowContract<InOr<I, void>, OutOr<O, void>>;
 }
 
-type AnyOptions = WorkflowOptions & Schemas<MaybeSchema, MaybeSchema> & { variables?: () => object };
+type AnyOptions = WorkflowOptions & Schemas<MaybeSchema, MaybeSchema> & Triggers<unknown> & { variables?: () => object };
 type AnyRun = NonNullable<WorkflowDefinition["run"]>;
 
 function define(name: string, ...rest: [run: unknown] | [options: AnyOptions, run: unknown]): AnyWorkflow {
@@ -108,7 +115,7 @@ function frozen(definition: WorkflowDefinition, extra?: object): AnyWorkflow {
   }) as unknown as AnyWorkflow;
 }
 
-const known = ["version", "input", "output", "variables", "errors", "events"];
+const known = ["version", "input", "output", "variables", "errors", "events", "triggers"];
 
 function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unknown]): WorkflowDefinition {
   checkName(name, "the name of a workflow");
@@ -122,9 +129,8 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
       code: "INVALID_DEFINITION",
     });
   }
-  if (options.events !== undefined && !(Array.isArray(options.events) && options.events.every(isEvent))) {
-    throw new WovyrError(`the events of ${what} must be an array of what \`event(name, schema)\` returned`, { code: "INVALID_DEFINITION" });
-  }
+  checkEvents(options.events, `the events of ${what}`);
+  checkEvents(options.triggers, `the triggers of ${what}`);
   return Object.freeze({
     name,
     version: options.version === undefined ? "1" : checkName(options.version, `the version of ${what}`),
@@ -135,8 +141,14 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
       errors: Object.freeze([...options.errors]),
     }),
     ...(options.events !== undefined && { events: Object.freeze([...options.events]) }),
+    ...(options.triggers !== undefined && { triggers: Object.freeze([...options.triggers]) }),
     ...(run.length === 1 && { run: checkedRun(run[0], name) }),
   });
+}
+
+function checkEvents(events: unknown, what: string): void {
+  if (events === undefined || (Array.isArray(events) && events.every(isEvent))) return;
+  throw new WovyrError(`${what} must be an array of what \`event(name, schema)\` returned`, { code: "INVALID_DEFINITION" });
 }
 
 function isEvent(value: unknown): value is EventDef<unknown, never> {

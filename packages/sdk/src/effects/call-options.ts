@@ -16,12 +16,12 @@ export type CallOptions = {
 
 export const noOptions: CallOptions = Object.freeze({});
 
-const known = ["retry", "timeout", "id", "summary"];
+export const callOptionNames = ["retry", "timeout", "id", "summary"];
 const longestSummary = 1_000;
 
 /** Checks what can be checked without the definition: throws INVALID_OPTION, INVALID_DURATION or INVALID_NAME. */
 export function checkCallOptions(options: CallOptions, what: string): void {
-  checkOptions(options, known, what);
+  checkOptions(options, callOptionNames, what);
   if (options.retry !== undefined) resolveRetry(options.retry);
   if (options.timeout !== undefined) resolveTimeouts(options.timeout);
   if (options.id !== undefined) checkName(options.id, `the id of ${what}`);

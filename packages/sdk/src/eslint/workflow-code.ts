@@ -72,6 +72,7 @@ export const makers: ReadonlySet<string> = new Set([
   "continueAsNew",
   "map",
   "patched",
+  "publish",
   "race",
   "select",
   "send",

@@ -21,7 +21,18 @@ export type ParentLink = {
 };
 
 /** An event that a run passes on to the next. */
-export type CarriedEvent = { readonly message: string; readonly name: string; readonly payload: Payload };
+export type CarriedEvent = {
+  readonly message: string;
+  readonly name: string;
+  readonly payload: Payload;
+  /** With which it was published. */
+  readonly key?: string;
+  /** Its place among all publications; absent on an event that was sent to the instance. */
+  readonly position?: number;
+};
+
+/** The last publication of an event and a key that a run, or one before it in its chain, was told; `at` is when, in milliseconds since the epoch. */
+export type LastPublication = { readonly name: string; readonly key: string; readonly position: number; readonly at: number };
 
 export type ParentClosePolicy = "terminate" | "cancel" | "abandon";
 export type CancelMode = "graceful" | "immediate";
@@ -45,6 +56,8 @@ export type Incoming =
       /** The run that this one goes on from, and the events that nobody there had taken. */
       readonly continuedFrom?: string;
       readonly carried?: readonly CarriedEvent[];
+      /** What the runs before were told is not looked back at. */
+      readonly publications?: readonly LastPublication[];
       /** The last messages that the runs before had applied, with their digests: said again, they are known. */
       readonly known?: Readonly<Record<string, string>>;
     }
@@ -84,6 +97,8 @@ export type Incoming =
       readonly message: string;
       readonly name: string;
       readonly payload: Payload;
+      readonly key?: string;
+      readonly position?: number;
     }
   | {
       readonly type: "ChildCompleted";
@@ -149,6 +164,7 @@ export type Command =
       readonly effect: EffectId;
       readonly line?: CodeLine;
       readonly name: string;
+      readonly key?: string;
     }
   | {
       readonly type: "EventConsumed";

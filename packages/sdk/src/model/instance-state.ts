@@ -15,6 +15,7 @@ import type {
   EffectId,
   HistoryFact,
   Incoming,
+  LastPublication,
   ParentClosePolicy,
   Payload,
   Status,
@@ -67,7 +68,7 @@ export type OpenTimer = {
   readonly purpose: TimerPurpose;
   readonly due: number;
 };
-export type OpenWait = { readonly name: string };
+export type OpenWait = { readonly name: string; readonly key?: string };
 export type OpenChild = {
   readonly workflow: string;
   readonly id: string;
@@ -75,7 +76,7 @@ export type OpenChild = {
   readonly onParentClose: ParentClosePolicy;
 };
 export type OpenUpdate = { readonly name: string; readonly at: number };
-export type UnreadEvent = { readonly name: string; readonly at: number };
+export type UnreadEvent = { readonly name: string; readonly key?: string; readonly at: number };
 
 export type Outcome =
   | { readonly status: "Completed"; readonly output: Payload }
@@ -89,6 +90,8 @@ export type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
 
 const none: ReadonlyMap<never, never> = new Map<never, never>();
 const noEffects: ReadonlySet<never> = new Set<never>();
+const noPublications: readonly never[] = [];
+const publicationKey = (name: string, key: string) => `${name} ${key}`;
 
 export class InstanceState {
   status: Status = "Created";
@@ -105,6 +108,7 @@ export class InstanceState {
   #conditions: Set<EffectId> | undefined;
   #updates: Map<string, OpenUpdate> | undefined;
   #unread: Map<string, UnreadEvent> | undefined;
+  #publications: Map<string, LastPublication> | undefined;
   #messages: Map<string, string> | undefined;
   variables: Payload | undefined;
   attributes: Payload | undefined;
@@ -140,6 +144,16 @@ export class InstanceState {
   /** Events that nothing has taken yet, by message. */
   get unread(): ReadonlyMap<string, UnreadEvent> {
     return this.#unread ?? none;
+  }
+
+  /** The last publication of each event and key that the run was told, in the order in which they were told. */
+  get publications(): Iterable<LastPublication> {
+    return this.#publications?.values() ?? noPublications;
+  }
+
+  /** The position of the last publication of this event and key that the run was told; 0 when there is none. */
+  lastPosition(name: string, key: string): number {
+    return this.#publications?.get(publicationKey(name, key))?.position ?? 0;
   }
 
   /** Messages that were applied, with a digest of what they said. */
@@ -200,6 +214,7 @@ export class InstanceState {
         this.startedAt = this.at;
         this.attributes = fact.attributes;
         if (fact.known !== undefined) this.#messages = new Map(Object.entries(fact.known));
+        for (const publication of fact.publications ?? []) this.#told(publication);
         for (const event of fact.carried ?? []) this.#received(event);
         this.#move("Validated");
         this.#move("Scheduled");
@@ -243,7 +258,7 @@ export class InstanceState {
         return;
       case "EventAwaited":
         this.#waits ??= new Map();
-        this.#waits.set(fact.effect, { name: fact.name });
+        this.#waits.set(fact.effect, { name: fact.name, ...(fact.key !== undefined && { key: fact.key }) });
         return;
       case "EventReceived":
         this.#received(fact);
@@ -335,11 +350,22 @@ export class InstanceState {
     }
   }
 
-  #received({ message, name, payload }: CarriedEvent): void {
+  #received({ message, name, payload, key, position }: CarriedEvent): void {
     this.#messages ??= new Map();
     this.#messages.set(message, messageDigest({ type: "EventReceived", message, name, payload }));
     this.#unread ??= new Map();
-    this.#unread.set(message, { name, at: this.at });
+    this.#unread.set(message, { name, ...(key !== undefined && { key }), at: this.at });
+    if (key !== undefined && position !== undefined) this.#told({ name, key, position, at: this.at });
+  }
+
+  #told(publication: LastPublication): void {
+    const { name, key, position } = publication;
+    if (position <= this.lastPosition(name, key)) return;
+    this.#publications ??= new Map();
+    const place = publicationKey(name, key);
+    // The last one told comes last.
+    this.#publications.delete(place);
+    this.#publications.set(place, publication);
   }
 
   #moveActivity(effect: EffectId, ...states: readonly ActivityState[]): OpenActivity {

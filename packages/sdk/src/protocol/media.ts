@@ -20,14 +20,14 @@ export function viewOf(accept: string | null | undefined): View {
   return typeof accept === "string" && accept.includes(mediaTypes.typed) ? "typed" : "plain";
 }
 
-/** How a body of this content type is read, or undefined where it cannot be. JSON is UTF-8: another charset is refused. */
-export function viewOfBody(contentType: string | null | undefined): View | undefined {
+/** How a body of this content type is read, or undefined where it cannot be; `also` is another type of plain JSON. JSON is UTF-8: another charset is refused. */
+export function viewOfBody(contentType: string | null | undefined, also?: string): View | undefined {
   if (contentType === mediaTypes.plain) return "plain";
   if (contentType === mediaTypes.typed) return "typed";
   if (typeof contentType !== "string") return undefined;
   const [type = "", ...parameters] = contentType.toLowerCase().split(";");
   if (!parameters.every((parameter) => utf8.test(parameter.trim()))) return undefined;
-  if (type.trim() === mediaTypes.plain) return "plain";
+  if (type.trim() === mediaTypes.plain || type.trim() === also) return "plain";
   return type.trim() === mediaTypes.typed ? "typed" : undefined;
 }
 
@@ -39,6 +39,3 @@ export const headerNames = {
   retryAfter: "retry-after",
   lastEventId: "last-event-id",
 } as const;
-
-/** 1 to 255 visible ASCII characters. */
-export const idempotencyKeyPattern = /^[\x21-\x7e]{1,255}$/;

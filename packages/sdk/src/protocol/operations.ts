@@ -28,6 +28,8 @@ export type WorkflowInfo = {
   /** JSON schema, or null where the definition has none or it has no JSON form. */
   readonly input: object | null;
   readonly output: object | null;
+  /** Events whose publication starts an instance of the newest version. */
+  readonly triggers: readonly string[];
 };
 
 export type WorkflowDetails = WorkflowInfo & {
@@ -122,6 +124,7 @@ export type InstanceDescription = InstanceSummary & {
   readonly awaitedEvents: readonly {
     readonly effect: string;
     readonly name: string;
+    readonly key?: string;
   }[];
   readonly children: readonly {
     readonly effect: string;
@@ -134,9 +137,10 @@ export type InstanceDescription = InstanceSummary & {
   /** The run that this one went on from, and the one that goes on from it. */
   readonly continuedFrom?: string;
   readonly continuedTo?: string;
-  /** Events that arrived and that nothing has awaited yet. */
+  /** Events that arrived and that nothing has taken yet. */
   readonly bufferedEvents: readonly {
     readonly name: string;
+    readonly key?: string;
     readonly receivedAt: Date;
   }[];
   /** True while it waits for an orchestrator that has its workflow and version registered. */
@@ -187,6 +191,18 @@ export type HistoryPage = {
 };
 
 export type Delivered = { readonly replayed: boolean };
+
+/** What came of a publication. */
+export type Published = {
+  /** Its idempotency key, or one that was made for it. */
+  readonly id: string;
+  /** How many runs waited for it. */
+  readonly delivered: number;
+  /** The instances that it started. */
+  readonly started: readonly { readonly workflow: string; readonly id: string; readonly runId: string }[];
+  /** True when this answers a publication that was answered before. */
+  readonly replayed: boolean;
+};
 
 /** An event that goes with a start: to the run that is started, or to the open one that has its id. */
 export type StartEvent = { readonly name: string; readonly payload?: unknown; readonly idempotencyKey?: string };
@@ -247,6 +263,8 @@ export interface Operations {
     payload: unknown,
     options?: { readonly runId?: string; readonly idempotencyKey?: string },
   ): Promise<Delivered>;
+  /** Tells an event to every run that waits for it, and starts the workflows that it triggers. */
+  publish(event: string, payload: unknown, options?: { readonly key?: string; readonly idempotencyKey?: string }): Promise<Published>;
   /** Asks a run, closed or open; its handler reads the workflow's state. */
   query(id: string, query: string, input: unknown, options?: { readonly runId?: string }): Promise<unknown>;
   /** Changes a run and waits for what its handler says, at most `wait` milliseconds. */

@@ -3,10 +3,11 @@
  *
  * 1. A path parameter is a name (`checkName`), so a path is filled in without escaping.
  * 2. A body is optional where the row says so; an absent one counts as `{}`.
- * 3. A row that changes something takes an `Idempotency-Key`.
+ * 3. A row that changes something takes an `Idempotency-Key`; but for a published event, which names itself.
  */
 import type { TObject, TSchema } from "@sinclair/typebox";
 import type { ErrorCode } from "../model/errors.ts";
+import { CloudEvent } from "./cloud-event.ts";
 import { formatParameter, mermaidType } from "./graph-format.ts";
 import { choice } from "./kinds.ts";
 import {
@@ -31,6 +32,7 @@ import {
   InstanceList,
   InstanceRef,
   Liveness,
+  PublishedSchema,
   QueryAnswer,
   Readiness,
   ResultSchema,
@@ -59,7 +61,8 @@ export type Route = {
   readonly path: string;
   readonly summary: string;
   readonly query?: QueryShape;
-  readonly body?: { readonly schema: TObject; readonly required: boolean };
+  /** `cloudEvent`: the body may also be `application/cloudevents+json`, or the data of an event whose attributes are headers. */
+  readonly body?: { readonly schema: TObject; readonly required: boolean; readonly cloudEvent?: true };
   /** Takes an `Idempotency-Key`. */
   readonly changes?: true;
   readonly answers: Readonly<Record<number, RouteAnswer>>;
@@ -272,6 +275,20 @@ export const routes = {
       },
     },
     errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED", "INVALID_INPUT"],
+  },
+  publishEvent: {
+    method: "POST",
+    path: "/v1/events",
+    summary: "Publish an event: to every run that waits for it, and to the workflows that it triggers",
+    body: { schema: CloudEvent, required: true, cloudEvent: true },
+    answers: {
+      202: {
+        description: "Durable: it reaches the runs that waited, and what it triggers has started.",
+        schema: PublishedSchema,
+        headers: ["Idempotency-Replayed"],
+      },
+    },
+    errors: ["INVALID_INPUT", "INVALID_DURATION", "INVALID_OPTION", ...changeErrors],
   },
   queryInstance: {
     method: "POST",

@@ -106,6 +106,7 @@ export const WorkflowSchema = Type.Object(
     }),
     input: jsonSchema,
     output: jsonSchema,
+    triggers: Type.Array(Type.String(), { description: "Events whose publication starts an instance of the newest version." }),
   },
   { $id: "Workflow" },
 );
@@ -283,7 +284,7 @@ export const DescriptionSchema = Type.Object(
         dueAt: timestamp,
       }),
     ),
-    awaitedEvents: Type.Array(Type.Object({ effect: Type.String(), name: Type.String() })),
+    awaitedEvents: Type.Array(Type.Object({ effect: Type.String(), name: Type.String(), key: Type.Optional(Type.String()) })),
     children: Type.Array(
       Type.Object({
         effect: Type.String(),
@@ -295,7 +296,7 @@ export const DescriptionSchema = Type.Object(
     conditions: Type.Array(Type.String(), { description: "Effects that wait for a condition." }),
     continuedFrom: Type.Optional(nameSchema),
     continuedTo: Type.Optional(nameSchema),
-    bufferedEvents: Type.Array(Type.Object({ name: Type.String(), receivedAt: timestamp })),
+    bufferedEvents: Type.Array(Type.Object({ name: Type.String(), key: Type.Optional(Type.String()), receivedAt: timestamp })),
     unregistered: Type.Optional(
       Type.Literal(true, { description: "It waits for an orchestrator that has its workflow and version registered." }),
     ),
@@ -348,6 +349,17 @@ export const UpdateAnswer = Type.Object(
     failure: Type.Optional(FailureSchema),
   },
   { $id: "UpdateAnswer" },
+);
+
+export const PublishedSchema = Type.Object(
+  {
+    id: Type.String({ description: "The `id` of the event." }),
+    delivered: Type.Integer({ minimum: 0, description: "How many runs waited for it." }),
+    started: Type.Array(Type.Object({ workflow: Type.String(), id: nameSchema, runId: Type.String() }), {
+      description: "The instances that it started.",
+    }),
+  },
+  { $id: "Published" },
 );
 
 export const Accepted = Type.Object({ id: nameSchema }, { $id: "Accepted" });

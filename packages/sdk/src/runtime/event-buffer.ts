@@ -1,11 +1,10 @@
 /** Events that arrived and that nothing has taken yet: first in, first out per name, each taken once. */
-import type { Payload } from "../model/history.ts";
+import type { CarriedEvent } from "../model/history.ts";
 
-export type BufferedEvent = {
-  readonly message: string;
-  readonly name: string;
-  readonly payload: Payload;
-};
+export type BufferedEvent = CarriedEvent;
+
+/** Whether it was published, and not sent to the instance. */
+export const isPublished = (event: BufferedEvent): boolean => event.position !== undefined;
 
 export class EventBuffer {
   #byName: Map<string, BufferedEvent[]> | undefined;

@@ -2,8 +2,10 @@
  * Waits for events, and the events that nobody has taken yet.
  *
  * 1. Events are kept per name in the order of their arrival, from the start of the run, and each is taken once.
- * 2. The wait that was opened first is asked first; one that does not want the event (its `match`, its schema) leaves it to the next, and the last to the
- *    handler of the name.
+ * 2. The wait that was opened first is asked first; one that does not want the event (its key, its `match`, its schema) leaves it to the next, and the last
+ *    to the handler of the name.
+ * 3. What was sent to the instance is for any wait of its name; what was published is for those with its very key, or without one as it has none, and for no
+ *    handler.
  */
 import { parse } from "../define/schema.ts";
 import type { EventEffect } from "../effects/await-event.ts";
@@ -11,7 +13,7 @@ import type { CallSite } from "../effects/effect.ts";
 import type { EffectId } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import type { Commands } from "./commands.ts";
-import { type BufferedEvent, EventBuffer } from "./event-buffer.ts";
+import { type BufferedEvent, EventBuffer, isPublished } from "./event-buffer.ts";
 import type { Leaves } from "./leaf.ts";
 import type { Logger } from "./log-line.ts";
 import { fulfilled, type Outcome, rejected } from "./operation.ts";
@@ -42,7 +44,7 @@ export class EventWaits {
       leaf.settle(this.#consume(leaf.id, event, offer, undefined));
       return;
     }
-    if (!this.#owner.handled(event)) this.#buffer.add(event);
+    if (isPublished(event) || !this.#owner.handled(event)) this.#buffer.add(event);
   }
 
   /** What nobody has taken. */
@@ -52,14 +54,17 @@ export class EventWaits {
 
   /** A handler was registered: it gets what was kept for it, in order. */
   offerKept(name: string): void {
-    let refused = 0;
-    for (;;) {
-      let place = 0;
-      const event = this.#buffer.take(name, () => place++ >= refused);
+    for (let from = 0; ; ) {
+      let place = -1;
+      const event = this.#buffer.take(name, (candidate) => {
+        place += 1;
+        return place >= from && !isPublished(candidate);
+      });
       if (event === undefined) return;
+      from = place;
       if (this.#owner.handled(event)) continue;
-      this.#buffer.putBack(event, refused);
-      refused += 1;
+      this.#buffer.putBack(event, place);
+      from = place + 1;
     }
   }
 
@@ -75,6 +80,7 @@ export class EventWaits {
 
   /** What a wait makes of an event: its value, the error of its `match`, or nothing when it does not want it. */
   #offer(wait: EventEffect<unknown>, event: BufferedEvent): Outcome | undefined {
+    if (isPublished(event) && event.key !== wait.key) return undefined;
     let value: unknown;
     try {
       value = parse(wait.event.schema, decodePayload(event.payload), `payload of event "${event.name}"`);

@@ -11,6 +11,7 @@ import type { ContinueAsNewEffect } from "../effects/continue-as-new.ts";
 import { type Branch, type CallSite, Effect } from "../effects/effect.ts";
 import { Task } from "../effects/task.ts";
 import { AuthoringError, CancelledError, TimeoutError } from "../model/errors.ts";
+import { keyText } from "../model/event-key.ts";
 import { errorOf, type Failure, failureOf } from "../model/failure.ts";
 import type { Command, EffectId, Payload, TimerPurpose } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
@@ -183,7 +184,8 @@ export class Interpreter {
 
   #event(effect: Kind<"event">, id: EffectId, done: Done): Operation {
     const { name } = effect.event;
-    this.#commands.record({ type: "EventAwaited", effect: id, name }, effect.site);
+    const { key } = effect;
+    this.#commands.record({ type: "EventAwaited", effect: id, name, ...(key !== undefined && { key }) }, effect.site);
     const kept = this.#events.takeKept(id, effect);
     if (kept !== undefined) {
       done(kept);
@@ -198,7 +200,7 @@ export class Interpreter {
     const timer = this.timer(`${id}!timeout`, "timeout", after, () => {
       if (!this.#leaves.close(wait)) return;
       this.#commands.record({ type: "EffectCancelled", effect: id });
-      done(rejected(new TimeoutError(`event "${name}" did not arrive within ${after} ms`, "wait")));
+      done(rejected(new TimeoutError(`event "${name}"${keyText(key)} did not arrive within ${after} ms`, "wait")));
     });
     return {
       cancel: (reason) => wait.cancel(reason),

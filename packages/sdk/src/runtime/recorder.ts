@@ -8,6 +8,7 @@
  */
 import { type CallSite, sitesAreRemembered } from "../effects/effect.ts";
 import { DeterminismError } from "../model/errors.ts";
+import { keyText } from "../model/event-key.ts";
 import type { CodeLine, Command, EffectId, HistoryFact, Payload, Turn } from "../model/history.ts";
 import { lineOf } from "./call-site.ts";
 
@@ -46,7 +47,7 @@ export function describeFact(fact: HistoryFact): string {
     case "TimerStarted":
       return `timer (${fact.purpose}) as effect ${fact.effect}`;
     case "EventAwaited":
-      return `wait for event "${fact.name}" as effect ${fact.effect}`;
+      return `wait for event "${fact.name}"${keyText(fact.key)} as effect ${fact.effect}`;
     case "ChildStarted":
       return `child "${fact.workflow}" as effect ${fact.effect}`;
     case "SideEffectRecorded":
@@ -89,7 +90,7 @@ function matches(recorded: HistoryFact, command: Command): boolean {
     case "InstanceContinuedAsNew":
       return command.digest === (recorded as typeof command).digest;
     case "EventAwaited":
-      return command.name === (recorded as typeof command).name;
+      return command.name === (recorded as typeof command).name && command.key === (recorded as typeof command).key;
     case "EventConsumed":
     case "UpdateCompleted":
     case "UpdateFailed":

@@ -40,6 +40,10 @@ export async function program(
   is<Same<typeof unknown, Handle<unknown>>>();
   await handle.send(Paid, { amount: 1 }, { idempotencyKey: "k" });
   await handle.send(Poked);
+  const { delivered, started } = await client.publish(Paid, { amount: 1 }, { key: "order-1", idempotencyKey: "k" });
+  is<Same<typeof delivered, number>>();
+  await client.start(tick, undefined, { id: started[0]?.runId });
+  await client.publish(Poked);
   await handle.cancel({ mode: "immediate", reason: "r" });
   const [first] = await client.startBatch(fulfil, [{ input: { id: "a" }, idempotencyKey: "k" }]);
   if (first?.ok) is<Same<typeof first.handle, Handle<number>>>();
@@ -60,6 +64,10 @@ export async function program(
   await client.start(named, "x", { delay: "5 fortnights" });
   // @ts-expect-error a payload of another shape
   await handle.send(Paid, { amount: "1" });
+  // @ts-expect-error a payload of another shape
+  await client.publish(Paid, { amount: "1" });
+  // @ts-expect-error an option that does not exist
+  await client.publish(Paid, { amount: 1 }, { subject: "order-1" });
   // @ts-expect-error a payload that the event does not carry
   await handle.send(Poked, 1);
   // @ts-expect-error a status that does not exist

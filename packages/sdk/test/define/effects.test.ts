@@ -166,13 +166,37 @@ describe("a wait for an event", () => {
   it("has its options in milliseconds", () => {
     const match = () => true;
     assert.deepEqual(parts(w.awaitEvent(Paid, { match, timeout: "1d" })), { event: Paid, match, timeout: 86_400_000 });
-    assert.deepEqual(parts(w.awaitEvent(Paid, { timeout: undefined })), { event: Paid });
+    assert.deepEqual(parts(w.awaitEvent(Paid, { timeout: undefined, key: undefined })), { event: Paid });
+    assert.deepEqual(parts(w.awaitEvent(Paid, { key: "order/42 é" })), { event: Paid, key: "order/42 é" });
   });
   it("H002 is refused with a bad option", () => {
     assert.throws(() => untyped.awaitEvent("paid"), { code: "INVALID_OPTION", message: /event\(name, schema\?\)/ });
     assert.throws(() => untyped.awaitEvent(Paid, { timeout: -1 }), { code: "INVALID_DURATION", message: /awaitEvent\(paid\) timeout/ });
     assert.throws(() => untyped.awaitEvent(Paid, { match: 5 }), { code: "INVALID_OPTION", message: /match must be a function/ });
     assert.throws(() => untyped.awaitEvent(Paid, { mtach: 5 }), { code: "INVALID_OPTION", message: /no option "mtach"/ });
+    for (const key of ["", "x".repeat(256), "a\nb", "\u0000", "\ud800", 5, null])
+      assert.throws(() => untyped.awaitEvent(Paid, { key }), { code: "INVALID_OPTION", message: /the key of awaitEvent\(paid\)/ });
+  });
+});
+
+describe("a publication", () => {
+  it("is an activity of the engine's own, which history names by its event", () => {
+    const Typed = w.event("typed", w.Type.Object({ amount: w.Type.Number() }));
+    const effect = w.publish(Typed, { amount: 1 }, { key: "order-1", idempotencyKey: "k", summary: "s" });
+    assert.deepEqual(effect.definition, { name: "publish:typed", builtIn: "publish" });
+    assert.deepEqual(effect.input, { event: "typed", payload: { amount: 1 }, key: "order-1", idempotencyKey: "k" });
+    assert.deepEqual(effect.options, { summary: "s" });
+    assert.deepEqual(w.publish(w.event("bare")).input, { event: "bare" });
+  });
+  it("is refused at once when nobody could take it", () => {
+    assert.throws(() => untyped.publish("paid"), { code: "INVALID_OPTION", message: /event\(name, schema\?\)/ });
+    assert.throws(() => untyped.publish(w.event("typed", w.Type.Number()), "1"), { code: "INVALID_INPUT" });
+    assert.throws(() => untyped.publish(Paid, undefined, { key: "" }), { code: "INVALID_OPTION", message: /the key of publish\(paid\)/ });
+    assert.throws(() => untyped.publish(Paid, undefined, { idempotencyKey: "a b" }), { code: "INVALID_OPTION" });
+    assert.throws(() => untyped.publish(Paid, undefined, { kay: "k" }), {
+      code: "INVALID_OPTION",
+      message: /it takes key, idempotencyKey/,
+    });
   });
 });
 

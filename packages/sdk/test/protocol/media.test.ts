@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { idempotencyKeyPattern, viewOf, viewOfBody } from "../../src/protocol/media.ts";
+import { idempotencyKeyPattern } from "../../src/model/idempotency-key.ts";
+import { viewOf, viewOfBody } from "../../src/protocol/media.ts";
 
 test("an answer keeps types only where that is asked for by name", () => {
   assert.equal(viewOf(undefined), "plain");

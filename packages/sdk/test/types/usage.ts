@@ -23,6 +23,7 @@ import {
   event,
   type Flow,
   map,
+  publish,
   RetryAfterError,
   race,
   select,
@@ -308,6 +309,36 @@ export async function* events(opts: { timeout?: "1d" | undefined }) {
   const e = yield* awaitEvent(PaymentReceived, { match: (p) => p.amount > 5 });
   is<typeof e, { amount: number }>(true);
 }
+// 33a keys, publications, triggers
+export async function* published(order: { id: string }) {
+  const a = yield* awaitEvent(PaymentReceived, { key: order.id, timeout: "1d" });
+  is<typeof a, { amount: number }>(true);
+  const b = yield* publish(PaymentReceived, { amount: 1 }, { key: order.id, retry: { maxAttempts: 3 } });
+  is<typeof b, void>(true);
+  yield* publish(Approved);
+  yield* publish(Approved, undefined, { idempotencyKey: "k" }).with({ summary: "s" });
+}
+workflow("t1", { input: Type.Object({ amount: Type.Number() }), triggers: [PaymentReceived] }, async function* (p) {
+  return p.amount;
+});
+workflow("t2", { triggers: [PaymentReceived] }, async function* (p: { amount: number }) {
+  return p.amount;
+});
+workflow("t3", { triggers: [Approved] }, async function* () {});
+workflow.contract("t4", { input: Type.Object({ amount: Type.Number() }), triggers: [PaymentReceived] });
+// @ts-expect-error 33aa the payload is no input of this workflow
+workflow("t5", { input: Order, triggers: [PaymentReceived] }, async function* (p) { return p.id; });
+// @ts-expect-error 33ab nor of one whose function says what it takes
+workflow("t6", { triggers: [PaymentReceived] }, async function* (p: { id: string }) { return p.id; });
+// @ts-expect-error 33ac nor of a contract
+workflow.contract("t7", { input: Order, triggers: [PaymentReceived] });
+// @ts-expect-error 33ad a payload of another shape
+publish(PaymentReceived, { amount: "1" });
+// @ts-expect-error 33ae a payload that the event does not carry
+publish(Approved, 1);
+// @ts-expect-error 33af a key is a text
+awaitEvent(PaymentReceived, { key: 5 });
+
 // @ts-expect-error 33b the payload has no such field
 awaitEvent(PaymentReceived, { match: (p) => p.amuont > 5 });
 

@@ -9,6 +9,7 @@
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import {
+  type ActivityContext,
   CancelledError,
   type Closing,
   type ExecutionLimits,
@@ -16,14 +17,16 @@ import {
   type Incoming,
   type OpenActivity,
   type PayloadCodec,
+  type PublishInput,
   type SendInput,
   type WorkflowGuard,
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
 import { Dialogue, type UpdateEnd } from "./dialogue.ts";
-import { Dispatch } from "./dispatch.ts";
+import { type Attempt, Dispatch } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { HistoryRows } from "./history-row.ts";
+import { Inbox } from "./inbox.ts";
 import { Instance, type InstanceHost, type InstanceIdentity, turnMail } from "./instance.ts";
 import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits } from "./journal.ts";
@@ -36,14 +39,14 @@ import { type EngineLog, guarded } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
 import type { Random } from "./ports/random.ts";
 import { type InstanceKey, type Store, StoreUnavailableError } from "./ports/store.ts";
-import { deliverInbox, recover } from "./recovery.ts";
+import { recover } from "./recovery.ts";
 import type { Registry } from "./registry.ts";
 import { Replay } from "./replay.ts";
 import { Revival } from "./revival.ts";
 import { newRunId, newSeed, runIdAfter } from "./run-id.ts";
 import { Settlement } from "./settlement.ts";
 import { shardOf } from "./shard-of.ts";
-import type { Start } from "./start.ts";
+import { type Start, startKeyLife } from "./start.ts";
 import { Strikes } from "./strikes.ts";
 import { Timers } from "./timers.ts";
 import { type Job, Turns } from "./turns.ts";
@@ -76,6 +79,8 @@ export type EngineOptions = {
   readonly node: string;
   /** Milliseconds. */
   readonly lease: number;
+  /** How long publications are kept, in milliseconds. */
+  readonly publicationRetention: number;
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
   /** Watches what workflow code calls. */
   readonly guard?: WorkflowGuard | undefined;
@@ -85,7 +90,6 @@ export type EngineOptions = {
   readonly turnBegan?: (run: InstanceIdentity | undefined, tail: number) => void;
 };
 
-const startKeyLife = 24 * 3_600_000;
 const housekeepingInterval = 600_000;
 /** How long `close` waits for a store that does not answer, in milliseconds. */
 const storePatience = 1_000;
@@ -105,6 +109,7 @@ export class Engine {
   readonly turns: Turns;
   readonly timers: Timers;
   readonly revival: Revival;
+  readonly inbox: Inbox;
   readonly #settlement: Settlement;
   readonly host: InstanceHost;
   strikes = new Strikes([]);
@@ -149,14 +154,11 @@ export class Engine {
       log,
       limits: limits.journal,
       epochOf: (shard) => this.ownership.epochOf(shard),
-      recovered: () => void this.#sweepInbox(),
+      recovered: () => this.inbox.sweep(),
     });
     this.dispatch = new Dispatch({
       executor: options.executor,
-      builtIn: async ({ tenant }, input, { idempotencyKey }) => {
-        const { to, event, payload } = input as SendInput;
-        await localOperations(tenant, () => this, new Map()).sendEvent(to, event, payload, { idempotencyKey });
-      },
+      builtIn: (attempt, input, ctx) => this.#builtIn(attempt, input, ctx),
       clock,
       random: options.random,
       log,
@@ -172,6 +174,7 @@ export class Engine {
       fire: ({ tenant, run, effect, due }) => this.deliver({ tenant, run }, { fact: { type: "TimerFired", effect, due } }),
     });
     this.revival = new Revival(this);
+    this.inbox = new Inbox(this);
     this.#settlement = new Settlement(this);
     this.host = {
       now: () => clock.now(),
@@ -352,24 +355,18 @@ export class Engine {
     }
   }
 
-  /** Start keys are kept for a day. */
+  /** Start keys are kept for a day, publications as long as is said. */
   #keepHouse(): void {
     this.#cancelHousekeeping();
     const { clock, store, log } = this.options;
     store.expireStartKeys(clock.now() - startKeyLife).catch((error) => log.warn("old start keys could not be removed", { error }));
+    const publications = store.expirePublications(clock.now() - this.publicationRetention);
+    publications.catch((error) => log.warn("old publications could not be removed", { error }));
     this.#cancelHousekeeping = clock.wakeAt(clock.now() + housekeepingInterval, () => this.#keepHouse());
   }
 
   async #readStrikes(): Promise<void> {
     this.strikes = new Strikes(await this.options.store.listStrikes());
-  }
-
-  async #sweepInbox(): Promise<void> {
-    try {
-      await deliverInbox(this);
-    } catch (error) {
-      this.options.log.warn("the inbox could not be swept; its messages are delivered after the next outage or start", { error });
-    }
   }
 
   /** A message of the durable inbox on its way to its run. */
@@ -401,6 +398,10 @@ export class Engine {
 
   get node(): string {
     return this.options.node;
+  }
+
+  get publicationRetention(): number {
+    return this.options.publicationRetention;
   }
 
   /** Marks a turn as this node's: unique while the node lives. */
@@ -519,6 +520,18 @@ export class Engine {
     for (const leaf of instance.execution?.leaves.values() ?? [])
       if (leaf.work.kind === "event" && leaf.work.effect.event.name === event) return leaf.work.effect.event;
     return instance.execution?.handledEvent(event);
+  }
+
+  /** What workflows ask the engine itself to do, as activities. */
+  async #builtIn({ tenant, call }: Attempt, input: unknown, { idempotencyKey }: ActivityContext): Promise<void> {
+    const operations = localOperations(tenant, () => this, new Map());
+    if (call.definition.builtIn === "publish") {
+      const { event, payload, ...options } = input as PublishInput;
+      await operations.publish(event, payload, { idempotencyKey, ...options });
+    } else {
+      const { to, event, payload } = input as SendInput;
+      await operations.sendEvent(to, event, payload, { idempotencyKey });
+    }
   }
 
   // ── turns ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -279,7 +279,8 @@ export class Instance implements Job {
 
   /** Why a message is turned away before anything of it is recorded. */
   #refusal(fact: Incoming): WovyrError | undefined {
-    if (fact.type === "EventReceived") return this.#misfit(fact);
+    // What was published is not for this run alone: whoever published it has been answered, and it waits for a wait that it fits.
+    if (fact.type === "EventReceived") return fact.position === undefined ? this.#misfit(fact) : undefined;
     if (fact.type !== "UpdateRequested") return undefined;
     const refusal = this.execution?.refusalOf(fact);
     return refusal === undefined || refusal instanceof WovyrError ? refusal : new WovyrError(refusal.message, { code: "UPDATE_REJECTED" });
@@ -310,6 +311,7 @@ export class Instance implements Job {
       this.execution.endTurn();
       this.#fold(turn, this.execution.takeFacts());
     }
+    turn.plan.end(this.state);
     this.state.endTurn();
     this.mailbox = this.mailbox.slice(this.#next);
     this.#turn = undefined;

@@ -14,7 +14,8 @@ import type { Loop } from "./ports/loop.ts";
 import { type FlushOutcome, nothingDone, type ShardEpoch, type Store, StoreUnavailableError, type TurnWrite } from "./ports/store.ts";
 
 export type TurnOutcome =
-  | { readonly kind: "durable"; readonly rejectedChildren: ReadonlySet<string> }
+  /** `found`: its waits found kept publications, which are in the inbox of its run. */
+  | { readonly kind: "durable"; readonly rejectedChildren: ReadonlySet<string>; readonly found: boolean }
   /** Fenced, taken over, or a conflict of identity. */
   | { readonly kind: "refused" }
   /** The store can never take this turn. */
@@ -181,11 +182,11 @@ export class Lane {
   }
 
   /** Tells those whose fate is known; returns the others. */
-  #settleAccepted(entries: readonly Entry[], { done, rejectedChildren, failed }: FlushOutcome): Entry[] {
+  #settleAccepted(entries: readonly Entry[], { done, rejectedChildren, failed, found }: FlushOutcome): Entry[] {
     const refused: Entry[] = [];
     for (const entry of entries) {
       const error = failed.get(entry.write.run);
-      if (done.has(entry.write.run)) this.#tell(entry, { kind: "durable", rejectedChildren });
+      if (done.has(entry.write.run)) this.#tell(entry, { kind: "durable", rejectedChildren, found: found.has(entry.write.run) });
       else if (error !== undefined) this.#tell(entry, { kind: "impossible", error });
       else refused.push(entry);
     }
@@ -207,7 +208,7 @@ export class Lane {
       const { write } = entry;
       const row = retried ? await this.#patiently(() => this.#store.getInstance(write)) : undefined;
       if (row?.nonce === write.nonce && row.tail === write.tail + write.count)
-        this.#tell(entry, { kind: "durable", rejectedChildren: new Set() });
+        this.#tell(entry, { kind: "durable", rejectedChildren: new Set(), found: write.waits.some(({ key }) => key !== undefined) });
       else this.#tell(entry, { kind: "refused" });
     }
   }

@@ -10,6 +10,7 @@ import {
 import { staticGraph } from "../graph/static-graph.ts";
 import type { Engine } from "./engine.ts";
 import { Messages } from "./messages.ts";
+import { Publishing } from "./publishing.ts";
 import { Reading } from "./reading.ts";
 import { Results } from "./results.ts";
 import { Starting } from "./starting.ts";
@@ -22,6 +23,7 @@ export function localOperations(tenant: string, engine: () => Engine, startsInFl
   const results = new Results(tenancy);
   const messages = new Messages(tenancy);
   const starting = new Starting(tenancy, results, messages, startsInFlight);
+  const publishing = new Publishing(tenancy, starting);
   return {
     listWorkflows: async () => {
       const { registry } = engine().options;
@@ -41,6 +43,7 @@ export function localOperations(tenant: string, engine: () => Engine, startsInFl
     result: (id, options) => results.result(id, options),
 
     sendEvent: (id, event, payload, options) => messages.sendEvent(id, event, payload, options),
+    publish: (event, payload, options) => publishing.publish(event, payload, options),
     query: (id, query, input, options) => messages.query(id, query, input, options),
     update: (id, update, input, options) => messages.update(id, update, input, options),
     wake: (id, options) => messages.wake(id, options),
@@ -68,5 +71,6 @@ function infoOf(versions: readonly WorkflowDefinition[]): WorkflowInfo {
     versions: versions.map((definition) => definition.version),
     input: latest.input === undefined ? null : jsonSchemaOf(latest.input),
     output: latest.output === undefined ? null : jsonSchemaOf(latest.output),
+    triggers: latest.triggers?.map((trigger) => trigger.name) ?? [],
   };
 }

@@ -54,6 +54,24 @@ export class Registry {
     );
   }
 
+  /** The workflows whose new instances an event starts, with what each of them calls the event. */
+  triggeredBy(event: string): readonly { readonly definition: WorkflowDefinition; readonly trigger: EventDef<unknown, never> }[] {
+    return this.#newest().flatMap((definition) => {
+      const trigger = definition.triggers?.find((candidate) => candidate.name === event);
+      return trigger === undefined ? [] : [{ definition, trigger }];
+    });
+  }
+
+  /** What the newest versions declare an event to be, as what they take or as what triggers them. */
+  declared(event: string): ReadonlySet<EventDef<unknown, never>> {
+    const all = this.#newest().flatMap(({ events = [], triggers = [] }) => [...events, ...triggers]);
+    return new Set(all.filter((candidate) => candidate.name === event));
+  }
+
+  #newest(): WorkflowDefinition[] {
+    return this.names.map((name) => this.forStart(name, undefined));
+  }
+
   /** The declared definition of an event that a workflow takes. */
   event(workflow: string, version: string, event: string): EventDef<unknown, never> | undefined {
     return this.find(workflow, version)?.events?.find((candidate) => candidate.name === event);

@@ -15,6 +15,8 @@ import type { ChildWrite, InstanceKey } from "./ports/store.ts";
 import { type Start, StartRefused } from "./start.ts";
 import { childRefused, type PreparedTurn, prepareTurn } from "./turn-write.ts";
 
+type DurableTurn = Extract<TurnOutcome, { kind: "durable" }>;
+
 /** Facts that are not kept for a run that cannot take them: they come again by themselves, or are refused. */
 const comesAgain: ReadonlySet<Incoming["type"]> = new Set(["TimerFired", "AttemptStarted", "UpdateRequested"]);
 
@@ -66,13 +68,13 @@ export class Settlement {
   }
 
   #settle(instance: Instance, turn: OpenTurn, prepared: PreparedTurn | undefined, outcome: TurnOutcome): void {
-    if (outcome.kind === "durable" && prepared !== undefined) this.#committed(instance, turn, prepared, outcome.rejectedChildren);
+    if (outcome.kind === "durable" && prepared !== undefined) this.#committed(instance, turn, prepared, outcome);
     else if (outcome.kind === "impossible") this.#impossible(instance, turn, outcome.error);
     else this.#refused(instance, turn);
   }
 
   /** The turn is durable: answer, show and start what it caused. */
-  #committed(instance: Instance, turn: OpenTurn, prepared: PreparedTurn, rejectedChildren: ReadonlySet<string>): void {
+  #committed(instance: Instance, turn: OpenTurn, prepared: PreparedTurn, { rejectedChildren, found }: DurableTurn): void {
     instance.create = undefined;
     if (this.#engine.strikes.any) this.#forgive(instance, turn);
     instance.weight += prepared.write.events.length;
@@ -87,6 +89,7 @@ export class Settlement {
     }));
     // Another node may own it meanwhile; then that one does the rest.
     if (instance.phase === "saving") this.#startWork(instance, turn, prepared, rejectedChildren);
+    if (found) this.#engine.inbox.deliver(instance.identity);
     this.#keepHeld(instance, turn.held);
     if (turn.plan.closing !== undefined) this.#engine.waiters.tell(instance.identity.run, turn.plan.closing);
     if (this.#engine.updates.count > 0) this.#tellUpdates(instance, turn);

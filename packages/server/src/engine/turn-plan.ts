@@ -4,7 +4,7 @@
  * 1. Built fact by fact, each before it is folded into the run's state, so that what a fact closes can still be looked up.
  * 2. What a turn both starts and closes leaves no trace outside.
  */
-import type { Closing, EffectId, HistoryFact, Incoming, InstanceState, OpenChild } from "@wovyr/sdk/internal";
+import type { Closing, EffectId, HistoryFact, Incoming, InstanceState, OpenChild, OpenWait } from "@wovyr/sdk/internal";
 
 type ChildStarted = Extract<HistoryFact, { type: "ChildStarted" }>;
 
@@ -32,6 +32,10 @@ export class TurnPlan {
   #timers: Map<EffectId, number> | undefined;
   #timersDone: Set<EffectId> | undefined;
   #children: Map<EffectId, ChildStarted> | undefined;
+  #waits: Map<EffectId, OpenWait> | undefined;
+  #waitsDone: EffectId[] | undefined;
+  /** Events and keys of which the turn was told publications. */
+  #publications: Set<string> | undefined;
   #sends: Send[] | undefined;
   closing: Closing | undefined;
   attributesChanged = false;
@@ -62,6 +66,16 @@ export class TurnPlan {
 
   get children(): ReadonlyMap<EffectId, ChildStarted> {
     return this.#children ?? noEntries;
+  }
+
+  /** Waits for events that the turn leaves open, and those that look for kept publications once more. */
+  get waits(): ReadonlyMap<EffectId, OpenWait> {
+    return this.#waits ?? noEntries;
+  }
+
+  /** Waits of turns before that are over. */
+  get waitsDone(): readonly EffectId[] {
+    return this.#waitsDone ?? nothing;
   }
 
   get sends(): readonly Send[] {
@@ -120,8 +134,16 @@ export class TurnPlan {
       case "InstanceContinuedAsNew":
         this.closing = fact;
         return;
-      case "ActivityCompleted":
+      case "EventAwaited":
+        this.#wait(fact.effect, fact);
+        return;
       case "EventReceived":
+        this.#told(fact);
+        return;
+      case "EventConsumed":
+        this.#endWait(fact.effect, state);
+        return;
+      case "ActivityCompleted":
       case "UpdateRequested":
       case "UpdateCompleted":
       case "UpdateFailed":
@@ -133,14 +155,19 @@ export class TurnPlan {
       case "ChildRejected":
       case "CancelRequested":
       case "TerminateRequested":
-      case "EventAwaited":
-      case "EventConsumed":
       case "SideEffectRecorded":
       case "VariablesChanged":
         return;
       default:
         fact satisfies never;
     }
+  }
+
+  /** The turn is complete. A wait that wanted none of the publications that it was shown looks for more: it is shown some at a time. */
+  end(state: InstanceState): void {
+    if (this.#publications === undefined) return;
+    for (const [effect, wait] of state.waits)
+      if (wait.key !== undefined && this.#publications.has(`${wait.name} ${wait.key}`)) this.#wait(effect, wait);
   }
 
   #stop(effect: EffectId): void {
@@ -172,7 +199,25 @@ export class TurnPlan {
     if (this.#timers?.delete(effect) !== true) this.#timerDone(effect);
   }
 
+  #wait(effect: EffectId, { name, key }: OpenWait): void {
+    this.#waits ??= new Map();
+    this.#waits.set(effect, { name, ...(key !== undefined && { key }) });
+  }
+
+  #endWait(effect: EffectId, state: InstanceState): void {
+    if (this.#waits?.delete(effect) === true || !state.waits.has(effect)) return;
+    this.#waitsDone ??= [];
+    this.#waitsDone.push(effect);
+  }
+
+  #told({ name, key, position }: Extract<Incoming, { type: "EventReceived" }>): void {
+    if (key === undefined || position === undefined) return;
+    this.#publications ??= new Set();
+    this.#publications.add(`${name} ${key}`);
+  }
+
   #cancelled(effect: EffectId, state: InstanceState): void {
+    this.#endWait(effect, state);
     const activity = state.activities.get(effect);
     if (activity !== undefined) {
       if (activity.state === "Retrying") this.#endTimer(retryTimer(effect));

@@ -1,10 +1,19 @@
 /** What one turn writes to the store: its events, and the rows that follow from its plan. */
 import { ApiError } from "@wovyr/sdk";
-import { decodePayload, type Failure, failureOf, type HistoryFact, type Incoming, type ParentLink } from "@wovyr/sdk/internal";
+import {
+  decodePayload,
+  type Failure,
+  failureOf,
+  type HistoryFact,
+  type Incoming,
+  type InstanceState,
+  type LastPublication,
+  type ParentLink,
+} from "@wovyr/sdk/internal";
 import type { HistoryRows } from "./history-row.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
 import { mailIdentity } from "./mail.ts";
-import type { Attributes, ChildWrite, InboxMessage, StoredStatus, TurnWrite } from "./ports/store.ts";
+import type { Attributes, ChildWrite, InboxMessage, StoredStatus, TurnWrite, WaitWrite } from "./ports/store.ts";
 import type { Send } from "./turn-plan.ts";
 
 /** What the engine lends for it. */
@@ -14,6 +23,8 @@ export interface TurnWriteContext {
   newNonce(): string;
   shardOf(tenant: string, id: string): number;
   newSeed(): string;
+  /** How long publications are kept, in milliseconds. */
+  readonly publicationRetention: number;
 }
 
 /** A child that is to be created, with its start fact. */
@@ -50,6 +61,8 @@ export function prepareTurn(instance: Instance, turn: OpenTurn, context: TurnWri
 const nothing: readonly never[] = [];
 /** Messages that a run tells the next one that it knows. */
 const knownMessages = 256;
+/** Events and keys of whose last publications a run tells the next one. */
+const knownPublications = 1_000;
 
 function turnWrite(
   instance: Instance,
@@ -75,16 +88,20 @@ function turnWrite(
     status: storedStatus(instance),
     busy: !state.closed && state.parked === undefined && state.busy,
     ...(plan.attributesChanged && { attributes: searchable(state.attributes) }),
+    waits: plan.waits.size === 0 ? nothing : [...plan.waits].map(([effect, { name, key }]) => waitWrite(effect, name, key, state)),
+    waitsDone: plan.waitsDone,
     timers: plan.timers.size === 0 ? nothing : [...plan.timers].map(([effect, due]) => ({ effect, due })),
     timersDone: [...plan.timersDone],
     children,
     sends,
     consumed: consumedOf(turn),
-    waits: nothing,
-    waitsDone: nothing,
     deadLetters: nothing,
     deadLettersDone: nothing,
   };
+}
+
+function waitWrite(effect: string, name: string, key: string | undefined, state: InstanceState): WaitWrite {
+  return key === undefined ? { effect, name, after: 0 } : { effect, name, key, after: state.lastPosition(name, key) };
 }
 
 function consumedOf(turn: OpenTurn): readonly string[] {
@@ -177,7 +194,8 @@ function continuation(
   context: TurnWriteContext,
 ): ChildStart {
   const { id, workflow, parent, correlationId } = instance.identity;
-  const { start, attributes, messages } = instance.state;
+  const { start, attributes, messages, at } = instance.state;
+  const publications = keptPublications(instance.state, at - context.publicationRetention);
   return {
     started: { run, effect: "continuation" },
     fact: {
@@ -193,6 +211,7 @@ function continuation(
       ...(attributes !== undefined && { attributes }),
       continuedFrom: instance.identity.run,
       ...(carried !== undefined && { carried }),
+      ...(publications.length > 0 && { publications }),
       ...(messages.size > 0 && { known: Object.fromEntries([...messages].slice(-knownMessages)) }),
     },
   };
@@ -203,6 +222,11 @@ export function childRefused(id: string, run?: string): Failure {
   const holder = run === undefined ? "" : ` (run ${run})`;
   const message = `An open instance has the id "${id}" already${holder}; the child was not started. Give it another id, or leave \`id\` out.`;
   return failureOf(new ApiError(message, { code: "INSTANCE_EXISTS" }));
+}
+
+/** The last publications that may still be kept: those before are not found any more. */
+function keptPublications({ publications }: InstanceState, since: number): readonly LastPublication[] {
+  return [...publications].filter(({ at }) => at >= since).slice(-knownPublications);
 }
 
 function childWrite(instance: Instance, { started, fact }: ChildStart, start: string, context: TurnWriteContext): NewChild {

@@ -77,6 +77,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], code: Co
     awaitedEvents: [...state.waits].map(([effect, wait]) => ({
       effect,
       name: wait.name,
+      ...(wait.key !== undefined && { key: wait.key }),
     })),
     children: [...state.children].map(([effect, child]) => ({
       effect,
@@ -87,6 +88,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], code: Co
     conditions: [...state.conditions],
     bufferedEvents: [...state.unread.values()].map((event) => ({
       name: event.name,
+      ...(event.key !== undefined && { key: event.key }),
       receivedAt: new Date(event.at),
     })),
     ...(code === undefined && !state.closed && { unregistered: true }),

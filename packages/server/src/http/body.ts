@@ -50,8 +50,8 @@ export function bodyReader(limit: number): (request: FastifyRequest, payload: In
   };
 }
 
-/** The body of a request to this route, not yet checked against its schema; throws an `ApiError`. */
-export function bodyOf(request: FastifyRequest, { body }: Route): unknown {
+/** The body of a request to this route, not yet checked against its schema; `also` is another type of JSON that it may have. Throws an `ApiError`. */
+export function bodyOf(request: FastifyRequest, { body }: Route, also?: string): unknown {
   const raw = request.body;
   if (raw instanceof TooLarge) {
     throw new ApiError(`The body is longer than ${raw.limit} bytes`, {
@@ -62,8 +62,8 @@ export function bodyOf(request: FastifyRequest, { body }: Route): unknown {
     if (body?.required) throw malformed("This operation needs a body");
     return {};
   }
-  const view = viewOfBody(request.headers["content-type"]);
-  if (view === undefined) throw unsupported(`a body of type ${request.headers["content-type"] ?? "unknown"}`);
+  const view = viewOfBody(request.headers["content-type"], also);
+  if (view === undefined) throw unsupported(`a body of type ${request.headers["content-type"] ?? "unknown"}`, also);
   const encoding = request.headers["content-encoding"];
   if (encoding !== undefined && encoding !== "identity") throw unsupported(`the content encoding ${encoding}`);
   if (!isUtf8(raw)) throw malformed("The body is not UTF-8");
@@ -82,8 +82,9 @@ function malformed(message: string): ApiError {
   return new ApiError(message, { code: "MALFORMED_REQUEST" });
 }
 
-function unsupported(what: string): ApiError {
-  return new ApiError(`This operation does not read ${what}: send application/json or application/vnd.wovyr+json, in UTF-8`, {
+function unsupported(what: string, also?: string): ApiError {
+  const types = also === undefined ? "application/json" : `${also}, application/json`;
+  return new ApiError(`This operation does not read ${what}: send ${types} or application/vnd.wovyr+json, in UTF-8`, {
     code: "UNSUPPORTED_MEDIA_TYPE",
   });
 }

@@ -15,6 +15,7 @@ import type { HttpLog } from "./http-log.ts";
 import { instanceHandlers } from "./instance-handlers.ts";
 import { LongPolls } from "./long-polls.ts";
 import { openapiDocument } from "./openapi.ts";
+import { publishHandler } from "./publish-handler.ts";
 import { addRoute } from "./route.ts";
 import { answerProblems, answerUnknown } from "./scope.ts";
 import { serverHandlers } from "./server-handlers.ts";
@@ -86,6 +87,7 @@ export async function mountApi(app: FastifyInstance, options: HttpApiOptions, dr
     ...workflowHandlers,
     ...startHandlers(polls),
     ...instanceHandlers(polls),
+    ...publishHandler,
     ...streamHandler(streams),
     ...serverHandlers(
       () => openapiDocument(prefix),

@@ -3,6 +3,7 @@ import type { TSchema } from "@sinclair/typebox";
 import {
   bodyErrors,
   changeErrors,
+  cloudEventType,
   commonErrors,
   type ErrorCode,
   errorCodes,
@@ -49,7 +50,7 @@ function operationOf(operationId: string, route: Route, components: Map<string, 
     ...(route.body !== undefined && {
       requestBody: {
         required: route.body.required,
-        content: bodyContent(jsonOf(route.body.schema, components)),
+        content: requestContent(jsonOf(route.body.schema, components), route.body.cloudEvent === true),
       },
     }),
     responses: {
@@ -107,6 +108,10 @@ function bodyContent(schema: unknown): Json {
     [mediaTypes.plain]: { schema },
     [mediaTypes.typed]: { schema: typedBody },
   };
+}
+
+function requestContent(schema: unknown, cloudEvent: boolean): Json {
+  return cloudEvent ? { [cloudEventType]: { schema }, ...bodyContent(schema) } : bodyContent(schema);
 }
 
 function successAnswers(route: Route, components: Map<string, unknown>): Json {

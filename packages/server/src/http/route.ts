@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type Answer, bodyText, contentTypes, taken } from "./answer.ts";
 import { bodyOf } from "./body.ts";
 import { bodyCheck } from "./body-check.ts";
+import { cloudEventOf, dataPointer } from "./cloud-event.ts";
 import type { AnyHandler } from "./handler.ts";
 import type { HttpLog } from "./http-log.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
@@ -23,6 +24,7 @@ export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler
   const query = route.query ?? {};
   const validated = Object.keys(route.body?.schema.properties ?? {}).find((property) => property === "input" || property === "payload");
   const base = validated === undefined ? "" : `/${validated}`;
+  const cloudEvent = route.body?.cloudEvent === true;
   const serve = async (request: FastifyRequest, reply: FastifyReply): Promise<string | undefined> => {
     const names = request.params as Record<string, string>;
     for (const name in names) checkName(names[name], `the ${name} in the path`);
@@ -32,7 +34,7 @@ export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler
       names,
       idempotencyKey: route.changes && idempotencyKeyOf(request),
       query: readQuery(query, searchOf(request)),
-      body: check && checked(bodyOf(request, route), check),
+      body: check && (cloudEvent ? cloudEventOf(request, route, check) : checked(bodyOf(request, route), check)),
       view,
       prefix,
       request,
@@ -52,7 +54,7 @@ export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler
     url: route.path.slice(app.prefix.length - prefix.length).replaceAll(/\{(\w+)\}/g, ":$1"),
     // A HEAD of an event stream would open one.
     exposeHeadRoute: route.answers[200]?.type !== "text/event-stream",
-    errorHandler: (error, request, reply) => sendProblem(error, request, reply, log, base),
+    errorHandler: (error, request, reply) => sendProblem(error, request, reply, log, cloudEvent ? dataPointer(request) : base),
     handler: serve,
   });
 }

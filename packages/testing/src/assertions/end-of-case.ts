@@ -211,6 +211,10 @@ async function acknowledgedProblems(environment: TestEnvironment, runs: readonly
   for (const told of environment.acknowledged) {
     if (told.kind === "start" && !known.has(told.run))
       problems.push(`the start of ${told.id} (${told.run}) was acknowledged, and there is no such run`);
+    if (told.kind === "publication")
+      for (const run of told.started)
+        if (!known.has(run))
+          problems.push(`publication ${told.id} of event "${told.name}" was acknowledged, and the run ${run} that it started is not there`);
     if (told.kind !== "event") continue;
     const key = `${told.id} ${told.name}`;
     const left = stored.get(key) ?? 0;

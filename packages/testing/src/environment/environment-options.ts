@@ -38,6 +38,8 @@ export type TestEnvironmentOptions = {
   readonly determinismGuard?: DeterminismGuard;
   /** Lease on the shards; default: for ever, so that its renewals need no time. */
   readonly lease?: Duration;
+  /** How long publications with a key are kept, in virtual time; default "7 days". */
+  readonly publicationRetention?: Duration;
   /** Real time that an attempt of an activity, a call of the store or a codec may take while somebody waits; then those who wait are rejected. Default "1m". */
   readonly patience?: Duration;
   /** A fake that nobody ever called rejects the disposal: its name may be misspelt. Default false. */
@@ -58,6 +60,7 @@ const known: readonly (keyof TestEnvironmentOptions)[] = [
   "autoSkip",
   "determinismGuard",
   "lease",
+  "publicationRetention",
   "patience",
 ];
 
@@ -76,7 +79,7 @@ export function checkEnvironmentOptions(options: TestEnvironmentOptions): void {
   if (options === undefined || options === null) refuse("createTestEnvironment() takes options: { workflows: [order] }");
   checkOptions(options, known, "createTestEnvironment");
   checkWorkflows(options.workflows, "`workflows` of createTestEnvironment");
-  const { fakes, store, codec, lease, patience } = options;
+  const { fakes, store, codec, lease, patience, publicationRetention } = options;
   if (fakes !== undefined && !Array.isArray(fakes)) refuse(`\`fakes\` must be a list of what fake(…) returned, not ${shown(fakes)}`);
   checkOneOf(options.unfaked, ["run", "refuse"], "`unfaked`");
   checkFlag(options.strictFakes, "`strictFakes`");
@@ -90,6 +93,7 @@ export function checkEnvironmentOptions(options: TestEnvironmentOptions): void {
   if (codec !== undefined && (typeof codec?.name !== "string" || typeof codec.encode !== "function" || typeof codec.decode !== "function"))
     refuse("`codec` must be a payload codec: { name, encode, decode }");
   if (lease !== undefined) milliseconds(lease, "`lease`");
+  if (publicationRetention !== undefined) milliseconds(publicationRetention, "`publicationRetention`");
   if (patience !== undefined && milliseconds(patience, "`patience`") < 1) refuse("`patience` must be at least 1 ms");
   checkLimits(options.limits, "`limits`");
 }

@@ -22,6 +22,7 @@ import {
   turnView,
 } from "@wovyr/sdk/internal";
 import {
+  defaultPublicationRetention,
   determinismGuard,
   type Engine,
   type EngineLimits,
@@ -136,7 +137,8 @@ export class TestEnvironment implements AsyncDisposable {
       idOf: async (run) => (this.#session === undefined ? undefined : (await this.bareStore.getInstance({ tenant, run }))?.id),
       moved: () => this.#time.changes.tell(),
       sleep: (delay) => this.#time.alarm(this.clock.now() + delay),
-      send: (id, event, payload, key) => this.#sendFaked(id, event, payload, key),
+      send: (id, event, payload, key) => this.#sayFaked(event, () => this.#relay.operations.sendEvent(id, event, payload, key)),
+      publish: (event, payload, key) => this.#sayFaked(event, () => this.#relay.operations.publish(event, payload, key)),
       fail: (error) => {
         if (!this.#time.ended && !this.#time.fail(error)) this.#trouble.note(String(error.stack));
       },
@@ -157,6 +159,9 @@ export class TestEnvironment implements AsyncDisposable {
   send<P>(id: string, event: EventDef<unknown, P>, ...args: SendArgs<P>): Promise<void> {
     return this.client.handle(id).send(event, ...(args as never));
   }
+
+  /** Publishes an event: to every run that waits for it, and to the workflows that it triggers. */
+  readonly publish: Client["publish"] = (event, ...args) => this.client.publish(event, ...args);
 
   /** The events of an instance's newest run, or of the given one, as a client's handle gives them. */
   async history(id: string, runId?: string): Promise<HistoryEvent[]> {
@@ -394,6 +399,7 @@ export class TestEnvironment implements AsyncDisposable {
       guard: this.#guard,
       node: `test-${this.#lives}`,
       lease: this.#options.lease === undefined ? century : milliseconds(this.#options.lease, "`lease`"),
+      publicationRetention: milliseconds(this.#options.publicationRetention ?? defaultPublicationRetention, "`publicationRetention`"),
       executed: (key) => this.executions.note(key),
       opened: (store) => this.#hear(bareStore(store)),
       wrong: (message) => this.#trouble.note(message),
@@ -550,10 +556,10 @@ export class TestEnvironment implements AsyncDisposable {
     });
   }
 
-  /** Sends a faked event until an engine has taken it. */
-  async #sendFaked(id: string, event: string, payload: unknown, idempotencyKey: string): Promise<void> {
+  /** Says a faked event until an engine has taken it. */
+  async #sayFaked(event: string, say: () => Promise<unknown>): Promise<void> {
     const send = async () => {
-      await this.insist(() => this.#relay.operations.sendEvent(id, event, payload, { idempotencyKey }));
+      await this.insist(say);
     };
     await (this.#conductor === undefined ? send() : this.#conductor.event(event, send));
   }

@@ -12,6 +12,7 @@ import type { Operations } from "@wovyr/sdk/internal";
 export type Acknowledged =
   | { readonly kind: "start"; readonly id: string; readonly run: string }
   | { readonly kind: "event"; readonly id: string; readonly name: string }
+  | { readonly kind: "publication"; readonly id: string; readonly name: string; readonly started: readonly string[] }
   | { readonly kind: "cancel" | "terminate"; readonly id: string };
 
 export type Surroundings = {
@@ -143,6 +144,13 @@ export class OperationsRelay {
           `send(${event}) to ${id}`,
           (operations) => operations.sendEvent(id, event, payload, options),
           ({ replayed }) => (replayed ? [] : [{ kind: "event", id, name: event }]),
+        ),
+      publish: (event, payload, options) =>
+        this.#noted(
+          `publish(${event})`,
+          (operations) => operations.publish(event, payload, options),
+          ({ id, started, replayed }) =>
+            replayed ? [] : [{ kind: "publication", id, name: event, started: started.map(({ runId }) => runId) }],
         ),
       query: (id, name, input, options) =>
         this.#call(`query(${name}) to ${id}`, (operations) => operations.query(id, name, input, options)),

@@ -15,6 +15,7 @@ export function patientClient(client: Client, patiently: Await): Client {
       return outcomes.map((outcome) => (outcome.ok ? { ok: true, handle: patient(outcome.handle) } : outcome));
     },
     handle: ((...args: [never, string]) => patient(client.handle(...args))) as Client["handle"],
+    publish: (event, ...args) => client.publish(event, ...args),
     list: (filter) => client.list(filter),
   };
 }

@@ -44,6 +44,8 @@ export type SessionOptions = {
   readonly node: string;
   /** Milliseconds. */
   readonly lease: number;
+  /** Milliseconds. */
+  readonly publicationRetention: number;
   /** Hears of every attempt that begins. */
   readonly executed: (idempotencyKey: string) => void;
   /** Hears of the store as soon as it is open. */
@@ -80,13 +82,14 @@ export class Session {
     this.#options = options;
     this.node = options.node;
     this.#calls = new CallsUnderWay(options.moved);
-    const { provider, fakes, clock, codec, log, random, limits, guard, node, lease, deadOwners } = options;
+    const { provider, fakes, clock, codec, log, random, limits, guard, node, lease, publicationRetention, deadOwners } = options;
     this.host = new EngineHost({
       random,
       limits,
       guard,
       node,
       lease,
+      publicationRetention,
       deadOwners,
       // Who is dead is known here, also of a store that only one engine can open.
       provider: {

@@ -1,6 +1,6 @@
 /** Tells why a run, or a whole environment, will never go on: what it waits for, and at which lines. */
 import { type AnyWorkflow, WovyrError } from "@wovyr/sdk";
-import type { ErrorCode, InstanceState } from "@wovyr/sdk/internal";
+import { type ErrorCode, type InstanceState, keyText } from "@wovyr/sdk/internal";
 
 export function neverEnds(id: string, state: InstanceState, lines: readonly string[], workflows: readonly AnyWorkflow[]): WovyrError {
   const at = lines.length === 0 ? "" : ` at ${lines.join(", ")}`;
@@ -24,7 +24,7 @@ export function openWaits(state: InstanceState, workflows: readonly AnyWorkflow[
       : `, whose workflow "${name}" is not registered: add it to \`workflows\`, or fake it`;
   return [
     ...(state.parked === undefined ? [] : [`other code, for it is parked (${state.parked.message})`]),
-    ...[...state.waits.values()].map((wait) => `event "${wait.name}"`),
+    ...[...state.waits.values()].map(({ name, key }) => `event "${name}"${keyText(key)}`),
     ...[...state.children.values()].map((child) => `child "${child.id}"${unknown(child.workflow)}`),
     ...(state.conditions.size > 0 ? ["a condition"] : []),
     ...[...state.activities.values()].map((activity) => `activity "${activity.name}"`),

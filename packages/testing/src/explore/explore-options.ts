@@ -50,7 +50,7 @@ export function checkExploreOptions<O>(workflow: unknown, options: ExploreOption
     refuse(`\`events\` of explore must be a list: [delivery(Paid, { amount: 5 })], not ${shown(events)}`);
   for (const event of events ?? [])
     if (typeof event?.name !== "string" || "schema" in event || Object.isFrozen(event))
-      refuse("each of the `events` of explore is made by delivery(event, payload)");
+      refuse("each of the `events` of explore is made by delivery(event, payload) or publication(event, payload, { key })");
   checkFlag(options.cancel, "`cancel` of explore");
   checkOneOf(options.crashes, ["everywhere", "none"], "`crashes` of explore");
   checkOneOf(options.unfaked, ["run", "refuse"], "`unfaked` of explore");

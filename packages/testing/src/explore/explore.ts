@@ -7,7 +7,6 @@
  * 3. The same options and seed play the same cases. A case that fails is made smaller as long as it fails, and its text plays it again.
  */
 import type { AnyWorkflow, Duration, Workflow } from "@wovyr/sdk";
-import type { StartEvent } from "@wovyr/sdk/client";
 import { refuse, shown } from "../checks.ts";
 import type { TestLimits } from "../environment/environment-options.ts";
 import { SeededRandom } from "../environment/seeded-random.ts";
@@ -18,6 +17,7 @@ import { activityFaults, type Case, caseText, commitFaults, type Fault, parseCas
 import { checkExploreOptions, type Settings, settingsOf } from "./explore-options.ts";
 import { outcomeDifference } from "./outcome.ts";
 import { type ExploredRun, type Played, play, type Scene } from "./play.ts";
+import type { ExploredEvent } from "./publication.ts";
 
 export type { ExploredRun } from "./play.ts";
 
@@ -26,8 +26,8 @@ export type ExploreOptions<O> = {
   readonly workflows?: readonly AnyWorkflow[];
   /** Stand-ins; they are reset before each case. A function makes them anew, and may reset what they write to. */
   readonly fakes?: readonly Fake[] | (() => readonly Fake[]);
-  /** Events that are sent to the run, in this order, at times that the case chooses; made by `delivery`. */
-  readonly events?: readonly StartEvent[];
+  /** Events that are sent to the run (`delivery`) or published (`publication`), in this order, at times that the case chooses. */
+  readonly events?: readonly ExploredEvent[];
   /** Whether orders may cancel the run. Default false. */
   readonly cancel?: boolean;
   /** `everywhere` (default): every kind of fault at every commit and attempt. */

@@ -13,7 +13,6 @@ import {
   type FailureView,
   type HistoryEvent,
   type InstanceState,
-  type StartEvent,
   viewOfFailure,
 } from "@wovyr/sdk/internal";
 import { memoryStore, openStatuses } from "@wovyr/server/internal";
@@ -25,6 +24,7 @@ import { type Speaker, speaks } from "../environment/last-words.ts";
 import type { SeededRandom } from "../environment/seeded-random.ts";
 import type { Fake } from "../fakes/fake.ts";
 import { type Case, type Choice, caseText } from "./case.ts";
+import type { ExploredEvent } from "./publication.ts";
 import { Stage } from "./stage.ts";
 
 export type Scene = {
@@ -32,8 +32,8 @@ export type Scene = {
   readonly input: unknown;
   readonly workflows: readonly AnyWorkflow[];
   readonly fakes: () => readonly Fake[];
-  /** Sent to the run at some time. */
-  readonly events: readonly StartEvent[];
+  /** Sent to the run, or published, at some time. */
+  readonly events: readonly ExploredEvent[];
   readonly cancel: boolean;
   readonly limits: TestLimits;
   readonly clock: Date | undefined;
@@ -252,7 +252,7 @@ class Player implements Speaker {
       ...this.#stage.held.map((happening) => ({ label: happening.label, happen: () => this.#stage.take(happening) })),
       ...(next === undefined || this.#handle === undefined
         ? []
-        : [{ label: `event ${next.name} is sent`, happen: () => this.#send(next) }]),
+        : [{ label: `event ${next.name} is ${next.published === undefined ? "sent" : "published"}`, happen: () => this.#say(next) }]),
       ...(due === undefined ? [] : [{ label: "time passes", happen: () => this.#env.clock.advanceTo(due) }]),
       ...(cancel && !this.#cancelled && this.#handle !== undefined ? [{ label: cancellation, happen: () => this.#cancel() }] : []),
     ];
@@ -266,9 +266,14 @@ class Player implements Speaker {
     return { index: this.#random.below(offered), together: this.#random.below(4) === 0 };
   }
 
-  #send({ name, payload, idempotencyKey = `sent-${this.#sent}` }: StartEvent): void {
+  #say({ name, payload, idempotencyKey = `sent-${this.#sent}`, published }: ExploredEvent): void {
     this.#sent += 1;
-    this.#call(() => this.#env.client.handle(id).send({ name } as never, payload as never, { idempotencyKey } as never));
+    const event = { name } as never;
+    const { client } = this.#env;
+    this.#call(async () => {
+      if (published === undefined) await client.handle(id).send(event, payload as never, { idempotencyKey } as never);
+      else await client.publish(event, payload as never, { ...published, idempotencyKey } as never);
+    });
   }
 
   #cancel(): void {

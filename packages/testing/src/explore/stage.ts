@@ -2,7 +2,7 @@
  * Where one case of an exploration is played: what happens outside is held back until it is chosen, and what goes wrong goes wrong at its place.
  *
  * 1. Everything that an attempt or a faked event would tell the engine waits here, in the order in which it came.
- * 2. The fault of the case strikes once, at the flush or the attempt with its number.
+ * 2. The fault of the case strikes once, at the commit (a flush, or a publication) or the attempt with its number.
  * 3. What the store said is durable is written down: history must hold exactly that.
  */
 import type { HistoryFact } from "@wovyr/sdk/internal";
@@ -124,6 +124,7 @@ export class Stage implements Conductor {
   around(provider: StoreProvider): StoreProvider {
     return providerAround(provider, async (call, run) => {
       if (call.method === "commit") return this.#commit(call, run as () => Promise<FlushOutcome>);
+      if (call.method === "publish") return this.#durably(run, () => {});
       const value = await run();
       // The shards have changed hands: now arrives what the frozen engine had sent.
       if (call.method === "claimShards") this.#releaseFrozen();
@@ -131,15 +132,23 @@ export class Stage implements Conductor {
     });
   }
 
-  async #commit(call: StoreCall, run: () => Promise<FlushOutcome>): Promise<FlushOutcome> {
+  #commit(call: StoreCall, run: () => Promise<FlushOutcome>): Promise<FlushOutcome> {
+    if (this.#strikes("refuse-commit", this.commits + 1)) {
+      this.commits += 1;
+      return Promise.resolve(nothingDone());
+    }
+    return this.#durably(run, (outcome) => this.#writeDown(call.args[0] as Flush, outcome));
+  }
+
+  /** A call that makes something durable: a flush, or a publication. */
+  async #durably<T>(run: () => Promise<T>, writeDown: (outcome: T) => void): Promise<T> {
     this.commits += 1;
     const number = this.commits;
     if (this.#strikes("crash-before-commit", number)) return this.#crash();
     if (this.#strikes("fail-commit", number)) throw new StoreUnavailableError("the connection broke before the commit");
-    if (this.#strikes("refuse-commit", number)) return nothingDone();
     if (this.#strikes("freeze-at-commit", number)) await this.#freeze();
     const outcome = await run();
-    this.#writeDown(call.args[0] as Flush, outcome);
+    writeDown(outcome);
     if (this.#strikes("crash-after-commit", number)) return this.#crash();
     if (this.#strikes("lose-answer-of-commit", number)) throw new StoreUnavailableError("the connection broke after the commit");
     return outcome;

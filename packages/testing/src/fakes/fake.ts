@@ -37,13 +37,17 @@ export type FakeEventOptions = {
 type Awaitable<T> = T | Promise<T>;
 type Target<I, O> = Activity<I, O> | Workflow<I, O>;
 /** What an event's fake is told about the wait that it answers. */
-export type AwaitedBy = { readonly instanceId: string };
+export type AwaitedBy = {
+  readonly instanceId: string;
+  /** What the wait asks for, where it does. */
+  readonly key?: string;
+};
 
 /** Lets a function answer for an activity or a child workflow, or a list of answers and errors, one an attempt, or an error every time. */
 export function fake<I, O>(target: Target<I, O>, fn: (input: NoInfer<I>, ctx: ActivityContext) => Awaitable<NoInfer<O>>): Fake<I>;
 export function fake<I, O>(target: Target<I, O>, sequence: readonly (NoInfer<O> | Error)[]): Fake<I>;
 export function fake<I, O>(target: Target<I, O>, error: Error): Fake<I>;
-/** Sends an event to whoever begins to wait for it: what the function returns, or the next of the list. When the list is used up, none is sent. */
+/** Sends an event to whoever begins to wait for it, or publishes it where the wait has a key: what the function returns, or the next of the list. When the list is used up, none is sent. */
 export function fake<P>(
   event: EventDef<unknown, P>,
   payload: ((wait: AwaitedBy) => Awaitable<NoInfer<P>>) | readonly NoInfer<P>[],

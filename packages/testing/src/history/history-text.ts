@@ -46,7 +46,7 @@ export function eventLines(events: readonly HistoryEvent[]): string[] {
   return events.map((event) => writer.line(event));
 }
 
-const hidden = new Set(["effect", "seed", "digest", "node", "known", "line"]);
+const hidden = new Set(["effect", "seed", "digest", "node", "known", "line", "position", "publications"]);
 const timestamp = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 const sourcePath = /(?:file:\/\/)?(?:[A-Za-z]:)?(?:[\\/][^\s\\/:"'()]+)*[\\/]([^\s\\/:"'()]+\.[cm]?[jt]sx?:\d+(?::\d+)?)/g;
 /** Numbers below it are no times of today in milliseconds. */
@@ -107,9 +107,9 @@ class EventWriter {
         fields.take("due");
         return [];
       case "EventAwaited":
-        return [this.#word(fields, "name")];
+        return [this.#word(fields, "name"), this.#key(fields)];
       case "EventReceived":
-        return [this.#word(fields, "name"), this.#value(fields.take("payload")), this.#message(fields)];
+        return [this.#word(fields, "name"), this.#key(fields), this.#value(fields.take("payload")), this.#message(fields)];
       case "ChildStarted":
         return [...this.#begun(fields), `onParentClose ${this.#word(fields, "onParentClose")}`];
       case "ChildCompleted":
@@ -136,6 +136,12 @@ class EventWriter {
       default:
         return [];
     }
+  }
+
+  /** The key of a wait or a publication. */
+  #key(fields: Fields): string {
+    const key = fields.take("key");
+    return key === undefined ? "" : `key ${this.#value(key)}`;
   }
 
   #started(fields: Fields): string[] {

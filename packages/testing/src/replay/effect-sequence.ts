@@ -33,10 +33,10 @@ export class EffectSequence {
     if (!isCommand(fact)) return;
     const named = this.#named(fact);
     if (named === undefined) return;
-    const { label, derived = false } = named;
+    const { label, derived = false, key: awaitedKey } = named;
     const effect = "effect" in fact ? fact.effect : undefined;
     if (effect !== undefined && !derived) this.#labels.set(effect, label);
-    const key = "digest" in fact ? `${label} ${fact.digest}` : label;
+    const key = "digest" in fact ? `${label} ${fact.digest}` : awaitedKey === undefined ? label : `${label} ${awaitedKey}`;
     const failure = fact.type === "InstanceFailed" ? { failure: `${fact.failure.name}: ${fact.failure.message}` } : {};
     this.steps.push({ label, key, effect, input: "input" in fact ? fact.input : undefined, turn, derived, ...failure });
   }
@@ -46,14 +46,14 @@ export class EffectSequence {
     this.add({ type: "SideEffectRecorded", effect }, turn);
   }
 
-  #named(fact: HistoryFact): { readonly label: string; readonly derived?: boolean } | undefined {
+  #named(fact: HistoryFact): { readonly label: string; readonly derived?: boolean; readonly key?: string } | undefined {
     switch (fact.type) {
       case "ActivityScheduled":
         return { label: `activity ${fact.name}` };
       case "TimerStarted":
         return { label: timerNames[fact.purpose] ?? `timer ${fact.purpose}` };
       case "EventAwaited":
-        return { label: `event ${fact.name}` };
+        return { label: `event ${fact.name}`, ...(fact.key !== undefined && { key: fact.key }) };
       case "ChildStarted":
         return { label: `child ${fact.workflow}` };
       case "SideEffectRecorded":

@@ -218,7 +218,7 @@ function isLike({ work }: Leaf, recorded: Scheduled): boolean {
     case "timer":
       return recorded.type === "TimerStarted" && recorded.purpose === work.purpose;
     case "event":
-      return recorded.type === "EventAwaited" && recorded.name === work.effect.event.name;
+      return recorded.type === "EventAwaited" && recorded.name === work.effect.event.name && recorded.key === work.effect.key;
     case "child":
       return recorded.type === "ChildStarted" && recorded.workflow === work.effect.workflow.name;
   }

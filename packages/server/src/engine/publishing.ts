@@ -1,0 +1,133 @@
+/**
+ * Publishing: an event for every run that waits for it, and for the workflows that it triggers.
+ *
+ * 1. Whatever is wrong with it is found before anything of it is written.
+ * 2. It is durable, together with a message for each run that waits, before anybody is told. What it triggers is started then, under a key that is made of
+ *    the publication: at most once.
+ * 3. Said again, it is the same one: what it had not delivered or started is delivered and started, and nothing twice.
+ */
+import { ApiError } from "@wovyr/sdk";
+import { checkEventKey, checkName, digest, encodePayload, type Incoming, type Published, parse } from "@wovyr/sdk/internal";
+import type { Engine } from "./engine.ts";
+import { type PublishOutcome, publicationMessage } from "./ports/store.ts";
+import { startKeyLife } from "./start.ts";
+import type { Starting } from "./starting.ts";
+import type { Tenancy } from "./tenancy.ts";
+
+type Started = Published["started"][number];
+type Trigger = { readonly workflow: string; readonly input: unknown };
+type Publication = { readonly id: string; readonly event: string; readonly key: string | undefined; readonly payload: string };
+
+/** Milliseconds. */
+export const defaultPublicationRetention = 7 * 24 * 3_600_000;
+/** Runs that are told between two turns of the event loop. */
+const toldAtOnce = 500;
+/** For more runs than these the whole inbox is read, and not that of each. */
+const readOneByOne = 50;
+/** A start key is removed when it is a day old; what is repeated shortly before that is as good as too late. */
+const triggersAgain = startKeyLife - 3_600_000;
+
+export class Publishing {
+  readonly #tenancy: Tenancy;
+  readonly #starting: Starting;
+
+  constructor(tenancy: Tenancy, starting: Starting) {
+    this.#tenancy = tenancy;
+    this.#starting = starting;
+  }
+
+  async publish(
+    event: string,
+    payload: unknown,
+    { key, idempotencyKey }: { readonly key?: string; readonly idempotencyKey?: string } = {},
+  ): Promise<Published> {
+    const engine = this.#tenancy.acting();
+    const refusal = engine.overloaded;
+    if (refusal !== undefined) throw refusal;
+    checkName(event, "the name of an event");
+    if (key !== undefined) checkEventKey(key, `a publication of event "${event}"`);
+    const what = `payload of event "${event}"`;
+    for (const { schema } of engine.options.registry.declared(event)) parse(schema, payload, what);
+    const triggers = triggersOf(engine, event, payload, what);
+    const publication: Publication = {
+      id: idempotencyKey ?? `p-${engine.newRunId()}`,
+      event,
+      key,
+      payload: encodePayload(payload, { limit: engine.options.limits.execution.payload, what }),
+    };
+    const stored = await this.#store(engine, publication);
+    await this.#tell(engine, publication, stored);
+    const late = engine.options.clock.now() - stored.at > triggersAgain;
+    const started = late ? [] : await this.#start(publication, triggers);
+    return { id: publication.id, delivered: stored.reached, started, replayed: stored.known };
+  }
+
+  async #store(engine: Engine, publication: Publication): Promise<PublishOutcome> {
+    const { id, event: name, key, payload } = publication;
+    const { clock, store } = engine.options;
+    const { tenant } = this.#tenancy;
+    const said = digest([name, key, payload]);
+    const fact = await engine.rows.encodeFact(factOf(publication));
+    const request = { tenant, id, name, ...(key !== undefined && { key }), digest: said, fact, at: clock.now() };
+    const stored = await store.publish(request).catch((error: unknown) => {
+      // It may be durable all the same.
+      engine.inbox.sweep();
+      throw error;
+    });
+    if (stored.digest === said) return stored;
+    throw new ApiError(`"${id}" names another publication already. Use a new idempotency key (or id) for a new publication.`, {
+      code: "IDEMPOTENCY_CONFLICT",
+    });
+  }
+
+  /** Tells the runs that waited. Those that this node does not own are told by the node that does. */
+  async #tell(engine: Engine, publication: Publication, { known, position, delivered }: PublishOutcome): Promise<void> {
+    const { tenant } = this.#tenancy;
+    const owned = delivered.filter(({ shard }) => engine.ownership.epochOf(shard) !== undefined);
+    // Whoever published it first may have died before it told them.
+    if (known) engine.inbox.sweep();
+    else if (publication.key === undefined) await this.#tellNow(engine, publication, position, owned);
+    // What a run found when it looked back may be on its way to it, and comes first.
+    else if (owned.length > readOneByOne) engine.inbox.sweep();
+    else for (const { run } of owned) engine.inbox.deliver({ tenant, run });
+    // The next owner has read the inbox, perhaps before this was in it: told again, it reads it again.
+    if (!engine.ownership.holds) throw new ApiError("This node no longer owns its shards; try again.", { code: "NOT_OWNER" });
+  }
+
+  async #tellNow(engine: Engine, publication: Publication, position: number, runs: PublishOutcome["delivered"]): Promise<void> {
+    const { tenant } = this.#tenancy;
+    const mail = { fact: { ...factOf(publication), position }, inbox: publicationMessage(publication.id) };
+    for (const [index, { run }] of runs.entries()) {
+      if (index % toldAtOnce === toldAtOnce - 1) await new Promise<void>((resolve) => engine.options.loop.immediate(resolve));
+      engine.deliver({ tenant, run }, mail);
+    }
+  }
+
+  /** Starts what it triggers; rejects when one of the starts does, after all of them have been tried. */
+  async #start({ id }: Publication, triggers: readonly Trigger[]): Promise<Started[]> {
+    // No idempotency key of a caller holds a space.
+    const idempotencyKey = `publication ${id}`;
+    const starts = triggers.map(async ({ workflow, input }): Promise<Started> => {
+      const started = await this.#starting.start({ workflow, input, idempotencyKey });
+      return { workflow, id: started.id, runId: started.runId };
+    });
+    const outcomes = await Promise.allSettled(starts);
+    return outcomes.map((outcome) => {
+      if (outcome.status === "rejected") throw outcome.reason;
+      return outcome.value;
+    });
+  }
+}
+
+function factOf({ id, event, key, payload }: Publication): Extract<Incoming, { type: "EventReceived" }> {
+  return { type: "EventReceived", message: publicationMessage(id), name: event, payload, ...(key !== undefined && { key }) };
+}
+
+/** The workflows that an event triggers, with their inputs; throws when one of them does not take the payload. */
+function triggersOf(engine: Engine, event: string, payload: unknown, what: string): Trigger[] {
+  return engine.options.registry.triggeredBy(event).map(({ definition, trigger }) => {
+    const input = parse(trigger.schema, payload, what);
+    parse(definition.input, input, `${what}, as the input of workflow "${definition.name}",`);
+    return { workflow: definition.name, input };
+  });
+}

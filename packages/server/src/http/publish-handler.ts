@@ -1,0 +1,15 @@
+import { instant, publicationOf } from "@wovyr/sdk/internal";
+import { replayedHeader } from "./answer.ts";
+import type { Handlers } from "./handler.ts";
+
+export const publishHandler: Pick<Handlers, "publishEvent"> = {
+  async publishEvent({ operations, body }) {
+    const { id, type, subject, time, data } = body;
+    if (time !== undefined) instant(time, "time");
+    const { delivered, started, replayed } = await operations.publish(type, data, {
+      ...(subject !== undefined && { key: subject }),
+      idempotencyKey: publicationOf(body),
+    });
+    return { status: 202, value: { id, delivered, started }, ...(replayed && { headers: replayedHeader }) };
+  },
+};
