@@ -23,7 +23,7 @@ import {
   type WorkflowGuard,
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
-import { judge, type Mail, weightOf } from "./mail.ts";
+import { isMessage, judge, type Mail, weightOf } from "./mail.ts";
 import type { NewInstance } from "./ports/store.ts";
 import { retriedEffect, TurnPlan } from "./turn-plan.ts";
 import type { Job } from "./turns.ts";
@@ -204,9 +204,9 @@ export class Instance implements Job {
       }
       if (execution !== undefined) this.#fold(turn, execution.takeFacts());
       const mail = this.mailbox[this.#next];
-      // What is left for a run that goes on as a new one is for that one.
-      const over = this.state.outcome?.status === "ContinuedAsNew";
-      if (mail === undefined || over || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) {
+      // What is said to a run that goes on as a new one is for that one. The rest comes too late and is to go.
+      const passedOn = mail !== undefined && isMessage(mail.fact) && this.state.outcome?.status === "ContinuedAsNew";
+      if (mail === undefined || passedOn || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) {
         // All that came in has been handled: what waits for the workflow's own state may go on.
         if (execution?.settleConditions() !== true) break;
         if (execution.busy) return false;
