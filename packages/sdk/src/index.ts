@@ -33,6 +33,8 @@ export { any } from "./effects/any.ts";
 export { type AwaitEventOptions, awaitEvent } from "./effects/await-event.ts";
 export type { CallOptions } from "./effects/call-options.ts";
 export { type ChildOptions, child } from "./effects/child.ts";
+export { compensateNow } from "./effects/compensate-now.ts";
+export type { CompensateOptions, CompensateWhen } from "./effects/compensation.ts";
 export { type ConditionOptions, condition } from "./effects/condition.ts";
 export {
   type Branch,
@@ -49,6 +51,7 @@ export {
 } from "./effects/map.ts";
 export { patched } from "./effects/patched.ts";
 export { race } from "./effects/race.ts";
+export { saga } from "./effects/saga.ts";
 export { select } from "./effects/select.ts";
 export { send } from "./effects/send.ts";
 export { settled } from "./effects/settled.ts";
@@ -62,6 +65,13 @@ export { timeout } from "./effects/timeout.ts";
 
 // Values
 export type { ActivityTimeouts } from "./model/activity-timeouts.ts";
+export type {
+  CompensateOn,
+  CompensationFailurePolicy,
+  CompensationOptions,
+  CompensationOrder,
+  SagaOptions,
+} from "./model/compensation-policy.ts";
 export { type Duration, duration } from "./model/duration.ts";
 // Errors
 export {
@@ -69,6 +79,7 @@ export {
   ApiError,
   AuthoringError,
   CancelledError,
+  CompensationError,
   DeterminismError,
   type ErrorClass,
   type ErrorCode,

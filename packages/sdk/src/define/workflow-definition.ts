@@ -1,3 +1,4 @@
+import type { CompensationPolicy } from "../model/compensation-policy.ts";
 import type { ErrorClass } from "../model/errors.ts";
 import type { EventDef } from "./event.ts";
 import type { Schema } from "./schema.ts";
@@ -14,6 +15,8 @@ export type WorkflowDefinition = {
   readonly errors?: readonly ErrorClass[];
   /** Events that it takes, for checking payloads when they arrive. */
   readonly events?: readonly EventDef<unknown, never>[];
+  /** When and how its runs undo what they did; absent: `defaultCompensation`. */
+  readonly compensation?: CompensationPolicy;
   /** Absent on a contract that nobody in this process implements. */
   readonly run?: (input: unknown, ctx: WorkflowContext<object>) => AsyncGenerator<unknown, unknown, unknown>;
 };

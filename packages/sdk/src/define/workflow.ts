@@ -1,4 +1,5 @@
 import type { Flow } from "../effects/effect.ts";
+import { type CompensationOptions, checkCompensation, defaultCompensation, withCompensation } from "../model/compensation-policy.ts";
 import { type ErrorClass, WovyrError } from "../model/errors.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
@@ -36,6 +37,8 @@ export type WorkflowOptions = {
   readonly errors?: readonly ErrorClass[] | undefined;
   /** Events that it takes: their payloads are checked when they arrive, whether or not they are awaited yet. */
   readonly events?: readonly EventDef<unknown, never>[] | undefined;
+  /** When a run undoes what it did, and how. Default: when it fails, what completed last first. */
+  readonly compensation?: CompensationOptions | undefined;
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: without a schema the input is what the function says, which is not known here
@@ -108,7 +111,7 @@ function frozen(definition: WorkflowDefinition, extra?: object): AnyWorkflow {
   }) as unknown as AnyWorkflow;
 }
 
-const known = ["version", "input", "output", "variables", "errors", "events"];
+const known = ["version", "input", "output", "variables", "errors", "events", "compensation"];
 
 function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unknown]): WorkflowDefinition {
   checkName(name, "the name of a workflow");
@@ -125,6 +128,7 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
   if (options.events !== undefined && !(Array.isArray(options.events) && options.events.every(isEvent))) {
     throw new WovyrError(`the events of ${what} must be an array of what \`event(name, schema)\` returned`, { code: "INVALID_DEFINITION" });
   }
+  if (options.compensation !== undefined) checkCompensation(options.compensation, `the compensation of ${what}`);
   return Object.freeze({
     name,
     version: options.version === undefined ? "1" : checkName(options.version, `the version of ${what}`),
@@ -135,6 +139,7 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
       errors: Object.freeze([...options.errors]),
     }),
     ...(options.events !== undefined && { events: Object.freeze([...options.events]) }),
+    ...(options.compensation !== undefined && { compensation: withCompensation(defaultCompensation, options.compensation) }),
     ...(run.length === 1 && { run: checkedRun(run[0], name) }),
   });
 }

@@ -54,15 +54,55 @@ export class TaskState {
       return closedOperation;
     }
     this.#joiners.add(done);
-    return new Join(this.#joiners, done);
+    return new Join(this, this.#joiners, done);
+  }
+}
+
+/** The tasks of a generator, which end with it. */
+export class OwnedTasks {
+  readonly #tasks: TaskState[] = [];
+
+  add(task: TaskState): void {
+    this.#tasks.push(task);
+  }
+
+  get all(): readonly TaskState[] {
+    return this.#tasks;
+  }
+
+  /** Cancels those that are open, and those that come meanwhile; tells when none is left. */
+  close(reason: CancelledError, closed: () => void): void {
+    const open = this.#tasks.filter((task) => !task.closed);
+    if (open.length === 0) {
+      closed();
+      return;
+    }
+    let left = open.length;
+    for (const task of open) {
+      task.whenClosed(() => {
+        left -= 1;
+        if (left === 0) this.close(reason, closed);
+      });
+    }
+    for (const task of open) task.operation.cancel(reason);
+  }
+
+  abandon(reason: CancelledError): void {
+    for (const task of this.#tasks) {
+      task.operation.abandon();
+      // Others may have joined it.
+      if (!task.closed) task.settle({ ok: false, error: reason });
+    }
   }
 }
 
 /** Waiting for a task; giving up the wait leaves the task alone. */
 class Join implements Operation {
+  readonly #task: TaskState;
   readonly #joiners: Set<Done>;
   readonly #done: Done;
-  constructor(joiners: Set<Done>, done: Done) {
+  constructor(task: TaskState, joiners: Set<Done>, done: Done) {
+    this.#task = task;
     this.#joiners = joiners;
     this.#done = done;
   }
@@ -71,5 +111,8 @@ class Join implements Operation {
   }
   abandon(): void {
     this.#joiners.delete(this.#done);
+  }
+  undoing(): boolean {
+    return this.#task.operation.undoing?.() === true;
   }
 }

@@ -117,8 +117,13 @@ export class TurnPlan {
       case "InstanceFailed":
       case "InstanceCancelled":
       case "InstanceTerminated":
+      case "InstanceCompensated":
+      case "InstanceCompensationFailed":
       case "InstanceContinuedAsNew":
         this.closing = fact;
+        return;
+      case "ChildCancelRequested":
+        this.#compensateChild(fact, state);
         return;
       case "ActivityCompleted":
       case "EventReceived":
@@ -136,6 +141,11 @@ export class TurnPlan {
       case "EventAwaited":
       case "EventConsumed":
       case "SideEffectRecorded":
+      case "CompensationStarted":
+      case "CompensationCompleted":
+      case "CompensationFailed":
+      case "CompensationStuck":
+      case "CompensationDecided":
       case "VariablesChanged":
         return;
       default:
@@ -187,6 +197,13 @@ export class TurnPlan {
     // A child that outlives its parent is started even when the turn that asks for it also ends the wait for it.
     if (child === undefined || child.onParentClose === "abandon") return;
     if (this.#children?.delete(effect) !== true) this.#closeChild(effect, child);
+  }
+
+  #compensateChild({ effect, reason }: Extract<HistoryFact, { type: "ChildCancelRequested" }>, state: InstanceState): void {
+    const child = state.children.get(effect);
+    if (child === undefined) return;
+    const message = `${this.#run}:${effect}:compensate`;
+    this.#send({ run: child.run, id: child.id, message, fact: { type: "CancelRequested", message, mode: "compensate", reason } });
   }
 
   #closeChild(effect: EffectId, child: OpenChild): void {

@@ -137,6 +137,7 @@ function closedFact(instance: Instance, parent: ParentLink, closing: HistoryFact
     effect: parent.effect,
     status: outcome.status,
     failure: outcome.failure,
+    ...(outcome.compensation !== undefined && { compensation: outcome.compensation }),
   };
 }
 
