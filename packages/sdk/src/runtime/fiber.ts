@@ -103,7 +103,7 @@ export class Fiber implements Operation {
   }
 
   undoing(): boolean {
-    return this.#waiting?.undoing?.() === true || this.#tasks?.all.some((task) => task.operation.undoing?.() === true) === true;
+    return this.#waiting?.undoing?.() === true || this.#tasks?.all.some((task) => task.undoing()) === true;
   }
 
   /** Runs the generator to its next yield. Called by the execution, one fiber at a time. */

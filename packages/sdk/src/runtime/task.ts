@@ -15,6 +15,7 @@ export class TaskState {
   #joined = false;
   #joiners = new Set<Done>();
   #onClosed: (() => void)[] | undefined;
+  #asked = false;
 
   constructor(id: EffectId, site?: CallSite) {
     this.id = id;
@@ -45,6 +46,15 @@ export class TaskState {
       this.#onClosed ??= [];
       this.#onClosed.push(tell);
     }
+  }
+
+  /** Whether something is being undone in it. Tasks may wait for each other in a circle. */
+  undoing(): boolean {
+    if (this.#asked) return false;
+    this.#asked = true;
+    const undoing = this.operation.undoing?.() === true;
+    this.#asked = false;
+    return undoing;
   }
 
   join(done: Done): Operation {
@@ -113,6 +123,6 @@ class Join implements Operation {
     this.#joiners.delete(this.#done);
   }
   undoing(): boolean {
-    return this.#task.operation.undoing?.() === true;
+    return this.#task.undoing();
   }
 }
