@@ -151,6 +151,110 @@ test("in parallel the others do not wait for one that is stuck, and several may 
   });
 });
 
+const lettersOf = async (env: TestEnvironment) =>
+  (await env.bareStore.listDeadLetters("default", {}, { limit: 10 })).map(
+    ({ id, workflow, effect, kind, name, attempts, failure }) =>
+      `${id} ${workflow} ${effect} ${kind} ${name} ${attempts}: ${JSON.parse(failure).message}`,
+  );
+
+test("H096 what is stuck is a dead letter until somebody has decided, and its run is found as one that compensates", async () => {
+  await inEachCache({ workflows: [trip()] }, async (env) => {
+    broken.add("b").add("a");
+    const run = await env.start(trip(), undefined, { id: "t" });
+    await env.settle();
+    const statuses = async () => {
+      const found: string[] = [];
+      for await (const { id, status } of env.client.list({ status: ["Compensating"] })) found.push(`${id} ${status}`);
+      return found;
+    };
+    assert.deepEqual(await statuses(), ["t Compensating"]);
+    const letter = (effect: string, tries: number, what: string) =>
+      `t trip ${effect} compensation book ${tries}: activity "undo" failed after 1 attempt: ${what} is closed today`;
+    assert.deepEqual(await lettersOf(env), [letter("~1", 1, "b")]);
+    await run.retryCompensation("~1");
+    await env.settle();
+    assert.deepEqual(await lettersOf(env), [letter("~1", 2, "b")]);
+    await run.skipCompensation("~1");
+    await env.settle();
+    assert.deepEqual(await lettersOf(env), [letter("~0", 1, "a")]);
+    broken.clear();
+    await run.retryCompensation("~0");
+    await assert.rejects(run.result(), ended("CompensationFailed"));
+    assert.deepEqual(await lettersOf(env), []);
+    assert.deepEqual(await statuses(), []);
+  });
+});
+
+test("H096 a saga's dead letter goes when it was decided on, or with its run", async () => {
+  const within = workflow("within", async function* () {
+    yield* saga(async function* () {
+      yield* book("b").compensate((what) => undo(what));
+      throw new Error("in the saga");
+    });
+  });
+  await inEachCache({ workflows: [within] }, async (env) => {
+    broken.add("b");
+    const [decided, ended] = [await env.start(within, undefined, { id: "decided" }), await env.start(within, undefined, { id: "ended" })];
+    await env.settle();
+    assert.equal((await lettersOf(env)).length, 2);
+    await decided.resolveCompensation("~0");
+    await env.settle();
+    assert.match((await lettersOf(env)).join(), /^ended within ~0 compensation book 1: [^,]*$/);
+    await ended.terminate();
+    await env.settle();
+    assert.deepEqual(await lettersOf(env), []);
+    broken.clear();
+  });
+});
+
+test("what could not be undone is stored through the codec wherever it is told: in histories and in dead letters", async () => {
+  const leaks = activity("leaks", async () => {
+    throw Object.assign(new NonRetryableError("refused"), { account: "4711" });
+  });
+  const leaking = (onFailure: "pause" | "fail") =>
+    workflow("leaking", { compensation: { onFailure } }, async function* () {
+      yield* book("a").compensate(() => leaks());
+      throw new Error("enough");
+    });
+  const parent = workflow("parent", async function* () {
+    yield* child(leaking("fail"));
+  });
+  const seen = new Set<string>();
+  const codec = {
+    name: "base64",
+    encode: async (payload: string) => {
+      if (payload.includes("4711")) seen.add("encoded");
+      return Buffer.from(payload).toString("base64");
+    },
+    decode: async (payload: string) => Buffer.from(payload, "base64").toString(),
+  };
+  const storedOf = async (env: TestEnvironment, run: string) => {
+    const rows = await env.bareStore.readHistory({ tenant: "default", run }, 1, Number.MAX_SAFE_INTEGER);
+    return rows.map(({ events }) => events).join("\n");
+  };
+  await inCase({ workflows: [parent, leaking("fail")], codec }, async (env) => {
+    const run = await env.start(parent);
+    await assert.rejects(run.result());
+    const turns = await env.turns(run.id);
+    const failed = facts(turns).find((fact) => fact.type === "ChildFailed");
+    assert.match(failed?.compensation?.fields ?? "", /4711/);
+    const started = facts(turns).find((fact) => fact.type === "ChildStarted");
+    for (const stored of [await storedOf(env, run.runId), await storedOf(env, started?.run ?? "")]) {
+      assert.match(stored, /not everything was undone/);
+      assert.doesNotMatch(stored, /4711/);
+    }
+  });
+  await inCase({ workflows: [leaking("pause")], codec }, async (env) => {
+    const run = await env.start(leaking("pause"));
+    await env.settle();
+    const [letter] = await env.bareStore.listDeadLetters("default", {}, { limit: 10 });
+    assert.match(letter?.failure ?? "", /refused/);
+    assert.doesNotMatch(letter?.failure ?? "", /4711/);
+    await run.terminate();
+  });
+  assert.ok(seen.has("encoded"));
+});
+
 test("a decision is taken once, and only on what is stuck", async () => {
   await inEachCache({ workflows: [trip()] }, async (env) => {
     broken.add("b");
