@@ -157,7 +157,7 @@ const lettersOf = async (env: TestEnvironment) =>
       `${id} ${workflow} ${effect} ${kind} ${name} ${attempts}: ${JSON.parse(failure).message}`,
   );
 
-test("H096 what is stuck is a dead letter until somebody has decided, and its run is found as one that compensates", async () => {
+test("H047 what is stuck is a dead letter until somebody has decided, and its run is found as one that compensates", async () => {
   await inEachCache({ workflows: [trip()] }, async (env) => {
     broken.add("b").add("a");
     const run = await env.start(trip(), undefined, { id: "t" });
@@ -185,7 +185,7 @@ test("H096 what is stuck is a dead letter until somebody has decided, and its ru
   });
 });
 
-test("H096 a saga's dead letter goes when it was decided on, or with its run", async () => {
+test("H047 a saga's dead letter goes when it was decided on, or with its run", async () => {
   const within = workflow("within", async function* () {
     yield* saga(async function* () {
       yield* book("b").compensate((what) => undo(what));

@@ -245,6 +245,7 @@ test("a compensation is workflow code: it may yield whatever a workflow may, and
     await env.settle();
     assert.equal((await run.describe()).status, "Compensating");
     assert.match((await run.describe()).compensating?.message ?? "", /enough/);
+    assert.match((await run.describe()).waitingAt.join(), /compensation\.test\.ts:\d+:\d+$/);
     assert.equal(await run.update(Ask), "undoing, 0 so far");
     await run.send(Refund, "card");
     await assert.rejects(run.result(), ended("Compensated", /enough/));
