@@ -1,6 +1,7 @@
 /** Hosts the examples on an embedded store: `npm start`. PORT and WOVYR_DIR choose another port and directory. */
 import { consoleLog, createOrchestrator, pgliteStore } from "@wovyr/server";
 import { approval } from "./approval.ts";
+import { booking, express } from "./booking.ts";
 import { hello } from "./hello.ts";
 import { order, ship } from "./order.ts";
 import { refund } from "./refund.ts";
@@ -10,7 +11,7 @@ const directory = process.env.WOVYR_DIR ?? ".wovyr";
 const port = Number(process.env.PORT ?? 7420);
 
 const orchestrator = await createOrchestrator({
-  workflows: [hello, order, ship, approval, thumbnails, refund],
+  workflows: [hello, order, ship, approval, thumbnails, refund, booking, express],
   store: pgliteStore(directory),
   log: consoleLog("info"),
 });
@@ -31,7 +32,7 @@ const url = await orchestrator.listen({ port });
 const json = "-H 'content-type: application/json'";
 
 console.log(`
-Wovyr serves hello, order, ship, approval, thumbnails and refund at ${url}, from ${directory}. Ctrl-C ends it.
+Wovyr serves hello, order, ship, approval, thumbnails, refund, booking and express at ${url}, from ${directory}. Ctrl-C ends it.
 
 # start an order: the id is yours to choose
 curl -sX POST ${url}/v1/workflows/order/instances ${json} -d '{"id":"order-42","input":{"id":"order-42","total":50,"pickup":"1s"}}'

@@ -33,6 +33,8 @@ export { any } from "./effects/any.ts";
 export { type AwaitEventOptions, awaitEvent } from "./effects/await-event.ts";
 export type { CallOptions } from "./effects/call-options.ts";
 export { type ChildOptions, child } from "./effects/child.ts";
+export { compensateNow } from "./effects/compensate-now.ts";
+export type { CompensateOptions, CompensateWhen } from "./effects/compensation.ts";
 export { type ConditionOptions, condition } from "./effects/condition.ts";
 export {
   type Branch,
@@ -50,6 +52,7 @@ export {
 export { patched } from "./effects/patched.ts";
 export { type PublishOptions, publish } from "./effects/publish.ts";
 export { race } from "./effects/race.ts";
+export { saga } from "./effects/saga.ts";
 export { select } from "./effects/select.ts";
 export { send } from "./effects/send.ts";
 export { settled } from "./effects/settled.ts";
@@ -63,6 +66,13 @@ export { timeout } from "./effects/timeout.ts";
 
 // Values
 export type { ActivityTimeouts } from "./model/activity-timeouts.ts";
+export type {
+  CompensateOn,
+  CompensationFailurePolicy,
+  CompensationOptions,
+  CompensationOrder,
+  SagaOptions,
+} from "./model/compensation-policy.ts";
 export { type Duration, duration } from "./model/duration.ts";
 // Errors
 export {
@@ -70,6 +80,7 @@ export {
   ApiError,
   AuthoringError,
   CancelledError,
+  CompensationError,
   DeterminismError,
   type ErrorClass,
   type ErrorCode,

@@ -20,6 +20,7 @@ export * from "./graph/graph-of.ts";
 export * from "./graph/mermaid.ts";
 export * from "./model/activity-timeouts.ts";
 export * from "./model/attributes.ts";
+export * from "./model/compensation-policy.ts";
 export * from "./model/digest.ts";
 export * from "./model/duration.ts";
 export * from "./model/errors.ts";

@@ -8,10 +8,13 @@ import {
   awaitEvent,
   CancelledError,
   child,
+  compensateNow,
   event,
+  type Flow,
   map,
   NonRetryableError,
   race,
+  saga,
   select,
   settled,
   sideEffect,
@@ -23,6 +26,7 @@ import {
   timeout,
   workflow,
 } from "@wovyr/sdk";
+import type { HistoryEvent } from "@wovyr/sdk/client";
 import { delivery, type ExploreOptions, explore } from "@wovyr/testing";
 
 const Note = event("note", Type.String());
@@ -198,6 +202,81 @@ test("a cancellation at any time unwinds every branch, and what it cleans up is 
   });
   assert.deepEqual([...ends].sort(), ["Cancelled", "Completed"]);
 });
+
+/** Effects that completed and have something that undoes them, and those that were undone; both in order. */
+function undoneIn(history: readonly HistoryEvent[]): { readonly completed: readonly string[]; readonly undone: readonly string[] } {
+  const completed: string[] = [];
+  const undone: string[] = [];
+  const undoes = new Map<unknown, string>();
+  for (const { type, data } of history) {
+    const effect = String(data.effect);
+    if ((type === "ActivityCompleted" || type === "ChildCompleted") && !effect.startsWith("~")) completed.push(effect);
+    if (type === "CompensationStarted")
+      for (const planned of data.compensations as { effect: string; undoes: string }[]) undoes.set(planned.effect, planned.undoes);
+    if (type === "CompensationCompleted") undone.push(undoes.get(effect) ?? "");
+  }
+  return { completed, undone };
+}
+
+test("what completed is undone once when the run ends badly, wherever it crashes and whenever it is cancelled", async () => {
+  const leg = workflow("leg", { compensation: { on: "always" } }, async function* (name: string) {
+    yield* echo(name).compensate((value) => echo(`no ${value}`));
+    yield* sleep("1h");
+    return name;
+  });
+  const undoing = workflow("undoing", { compensation: { on: "always" } }, async function* () {
+    const undoes = (value: string) =>
+      async function* () {
+        yield* flaky(`no ${value}`);
+        yield* sleep("1m");
+      };
+    yield* echo("first").compensate(undoes);
+    yield* all([
+      echo("second").compensate(undoes),
+      child(leg, "leg", { onParentClose: "cancel" }).compensate((name) => echo(`no ${name}`)),
+    ]);
+    try {
+      yield* saga(
+        async function* () {
+          yield* saga(echo("inner").compensate(undoes));
+          yield* echo("outer").compensate((value) => echo(`no ${value}`));
+          // Whoever loses has undone what it did.
+          yield* race([saga(() => slowly("loser", undoes)), sleep("2h")]);
+          yield* broken();
+        },
+        { order: "parallel" },
+      );
+    } catch (error) {
+      if (error instanceof CancelledError) throw error;
+    }
+    yield* saga(async function* () {
+      yield* echo("now").compensate(undoes);
+      yield* compensateNow();
+    });
+    if ((yield* echo("last").compensate(undoes)) === "last") throw new Error("enough");
+  });
+  const ends = new Set<string>();
+  await stands(undoing, undefined, {
+    workflows: [leg],
+    cancel: true,
+    // A sample of the faults: there are many places.
+    maxCases: 130,
+    maxSteps: 2_000,
+    invariant: ({ status, history }) => {
+      ends.add(status);
+      const { completed, undone } = undoneIn(history);
+      assert.equal(new Set(undone).size, undone.length, `once each: ${undone.join(", ")}`);
+      if (status === "Compensated") assert.deepEqual([...undone].sort(), [...completed].sort());
+      else assert.deepEqual([status, completed], ["Cancelled", []]);
+    },
+  });
+  assert.ok(ends.has("Compensated"));
+});
+
+const slowly = async function* (name: string, undoes: (value: string) => () => Flow<void>) {
+  yield* echo(name).compensate(undoes);
+  yield* sleep("1 day");
+};
 
 const stands = async <I, O>(definition: Parameters<typeof explore<I, O>>[0], input: I, options: ExploreOptions<O>) => {
   const explored = await explore<I, O>(definition, input as never, { interleavings, ...options });

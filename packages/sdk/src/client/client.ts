@@ -58,6 +58,12 @@ export type ListFilter = {
 /** An event of a run as a stream shows it: `id` is `<runId>:<seq>`. */
 export type StreamEvent = HistoryEvent & { readonly id: string; readonly runId: string };
 
+export type DecisionOptions = {
+  /** Why; kept in history. */
+  readonly note?: string | undefined;
+  readonly idempotencyKey?: string | undefined;
+};
+
 export interface Handle<out O> {
   readonly id: string;
   /** The run that was started or returned; an empty text on a handle made from an id, which stands for the newest run. */
@@ -82,6 +88,12 @@ export interface Handle<out O> {
   /** Ends the sleeps that the run is in. */
   wake(): Promise<void>;
   cancel(options?: { readonly mode?: CancelMode | undefined; readonly reason?: string | undefined }): Promise<void>;
+  /** Tries a compensation that is stuck once more; `effect` is its id in `describe()` (`~2`). */
+  retryCompensation(effect: string, options?: DecisionOptions): Promise<void>;
+  /** Gives a compensation that is stuck up: the run ends as `CompensationFailed`. */
+  skipCompensation(effect: string, options?: DecisionOptions): Promise<void>;
+  /** Says that what a stuck compensation was to do has been done by hand. */
+  resolveCompensation(effect: string, options?: DecisionOptions): Promise<void>;
   terminate(options?: { readonly reason?: string | undefined }): Promise<void>;
 }
 

@@ -9,12 +9,13 @@ import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import { milliseconds } from "../model/duration.ts";
 import { TimeoutError, WorkflowError, WovyrError } from "../model/errors.ts";
 import { errorOf } from "../model/failure.ts";
+import type { CompensationDecision } from "../model/history.ts";
 import { checkedKey } from "../model/idempotency-key.ts";
 import { checkName } from "../model/name.ts";
 import { failureOfView } from "../protocol/failure-view.ts";
 import type { ClosedResult, HistoryEvent, InstanceSummary, Operations, ResultResponse } from "../protocol/operations.ts";
 import { isClosed } from "../protocol/status.ts";
-import type { Handle, ResultOptions, StreamEvent, UpdateOptions } from "./client.ts";
+import type { DecisionOptions, Handle, ResultOptions, StreamEvent, UpdateOptions } from "./client.ts";
 
 /** What a handle knows of its workflow; a handle made from an id alone knows nothing. */
 export type KnownWorkflow = Pick<WorkflowDefinition, "name" | "errors">;
@@ -64,10 +65,26 @@ export function handleOn<O>(operations: Operations, id: string, runId: string, w
       await operations.cancel(id, { ...(mode !== undefined && { mode }), ...(reason !== undefined && { reason }) });
     },
 
+    retryCompensation: (effect, options) => decided(operations, id, effect, "retry", options),
+
+    skipCompensation: (effect, options) => decided(operations, id, effect, "skip", options),
+
+    resolveCompensation: (effect, options) => decided(operations, id, effect, "resolve", options),
+
     async terminate({ reason } = {}) {
       await operations.terminate(id, reason === undefined ? {} : { reason });
     },
   });
+}
+
+async function decided(
+  operations: Operations,
+  id: string,
+  effect: string,
+  decision: CompensationDecision,
+  { note, idempotencyKey }: DecisionOptions = {},
+): Promise<void> {
+  await operations.decideCompensation(id, effect, decision, { ...idempotency(idempotencyKey), ...(note !== undefined && { note }) });
 }
 
 /** Asks with one key until the handler has ended. */
@@ -131,7 +148,7 @@ function isClosedResult(result: ResultResponse): result is ClosedResult {
 }
 
 /** The output of a completed run; throws a `WorkflowError` for any other. */
-export function outcomeOf<O>({ id, status, output, failure }: ClosedResult, workflow: KnownWorkflow | undefined): O {
+export function outcomeOf<O>({ id, status, output, failure, compensation }: ClosedResult, workflow: KnownWorkflow | undefined): O {
   if (status === "Completed") return output as O;
   const name = workflow?.name ?? "";
   const cause = failure && errorOf(failureOfView(failure), workflow?.errors);
@@ -141,6 +158,7 @@ export function outcomeOf<O>({ id, status, output, failure }: ClosedResult, work
     workflow: name,
     status: status === "ContinuedAsNew" ? "Failed" : status,
     ...(cause !== undefined && { cause }),
+    ...(compensation !== undefined && { compensation: errorOf(failureOfView(compensation)) }),
   });
 }
 

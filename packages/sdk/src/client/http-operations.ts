@@ -167,6 +167,9 @@ export function httpOperations(transport: Transport): Operations {
     cancel: (id, { mode, reason, ...options } = {}) =>
       deliver(routes.cancelInstance, { id }, { ...(mode !== undefined && { mode }), ...(reason !== undefined && { reason }) }, options),
 
+    decideCompensation: (id, effect, decision, { note, ...options } = {}) =>
+      deliver(decisions[decision], { id, effect }, note === undefined ? {} : { note }, options),
+
     terminate: (id, { reason, ...options } = {}) =>
       deliver(routes.terminateInstance, { id }, reason === undefined ? {} : { reason }, options),
 
@@ -175,6 +178,8 @@ export function httpOperations(transport: Transport): Operations {
     },
   };
 }
+
+const decisions = { retry: routes.retryCompensation, skip: routes.skipCompensation, resolve: routes.resolveCompensation } as const;
 
 function targetOf<R extends Route>(route: R, names: Names, query: Query<R> | undefined): string {
   for (const [name, value] of Object.entries(names)) checkName(value, name === "id" ? "the id of an instance" : "the name");

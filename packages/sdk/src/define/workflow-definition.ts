@@ -1,3 +1,4 @@
+import type { CompensationPolicy } from "../model/compensation-policy.ts";
 import type { ErrorClass } from "../model/errors.ts";
 import type { EventDef } from "./event.ts";
 import type { Schema } from "./schema.ts";
@@ -16,6 +17,8 @@ export type WorkflowDefinition = {
   readonly events?: readonly EventDef<unknown, never>[];
   /** Events whose publication starts an instance, with the payload as input. */
   readonly triggers?: readonly EventDef<unknown, never>[];
+  /** When and how its runs undo what they did; absent: `defaultCompensation`. */
+  readonly compensation?: CompensationPolicy;
   /** Absent on a contract that nobody in this process implements. */
   readonly run?: (input: unknown, ctx: WorkflowContext<object>) => AsyncGenerator<unknown, unknown, unknown>;
 };

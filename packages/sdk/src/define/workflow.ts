@@ -1,4 +1,5 @@
 import type { Flow } from "../effects/effect.ts";
+import { type CompensationOptions, checkCompensation, defaultCompensation, withCompensation } from "../model/compensation-policy.ts";
 import { type ErrorClass, WovyrError } from "../model/errors.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
@@ -36,6 +37,8 @@ export type WorkflowOptions = {
   readonly errors?: readonly ErrorClass[] | undefined;
   /** Events that it takes: their payloads are checked when they arrive, whether or not they are awaited yet. */
   readonly events?: readonly EventDef<unknown, never>[] | undefined;
+  /** When a run undoes what it did, and how. Default: when it fails, what completed last first. */
+  readonly compensation?: CompensationOptions | undefined;
 };
 
 /** `I` is what the workflow takes. */
@@ -115,7 +118,7 @@ function frozen(definition: WorkflowDefinition, extra?: object): AnyWorkflow {
   }) as unknown as AnyWorkflow;
 }
 
-const known = ["version", "input", "output", "variables", "errors", "events", "triggers"];
+const known = ["version", "input", "output", "variables", "errors", "events", "triggers", "compensation"];
 
 function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unknown]): WorkflowDefinition {
   checkName(name, "the name of a workflow");
@@ -131,6 +134,7 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
   }
   checkEvents(options.events, `the events of ${what}`);
   checkEvents(options.triggers, `the triggers of ${what}`);
+  if (options.compensation !== undefined) checkCompensation(options.compensation, `the compensation of ${what}`);
   return Object.freeze({
     name,
     version: options.version === undefined ? "1" : checkName(options.version, `the version of ${what}`),
@@ -142,6 +146,7 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
     }),
     ...(options.events !== undefined && { events: Object.freeze([...options.events]) }),
     ...(options.triggers !== undefined && { triggers: Object.freeze([...options.triggers]) }),
+    ...(options.compensation !== undefined && { compensation: withCompensation(defaultCompensation, options.compensation) }),
     ...(run.length === 1 && { run: checkedRun(run[0], name) }),
   });
 }

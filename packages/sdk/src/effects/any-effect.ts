@@ -2,10 +2,12 @@ import type { ActivityEffect } from "./activity.ts";
 import type { EventEffect } from "./await-event.ts";
 import type { ChildEffect } from "./child.ts";
 import type { CombinatorEffect } from "./combinator.ts";
+import type { CompensateNowEffect } from "./compensate-now.ts";
 import type { ConditionEffect } from "./condition.ts";
 import type { ContinueAsNewEffect } from "./continue-as-new.ts";
 import type { MapEffect } from "./map.ts";
 import type { PatchedEffect } from "./patched.ts";
+import type { SagaEffect } from "./saga.ts";
 import type { SelectEffect } from "./select.ts";
 import type { ShieldEffect } from "./shield.ts";
 import type { SideEffect } from "./side-effect.ts";
@@ -25,6 +27,8 @@ export type AnyEffect =
   | MapEffect<unknown>
   | TimeoutEffect<unknown>
   | ShieldEffect<unknown>
+  | SagaEffect<unknown>
+  | CompensateNowEffect
   | ConditionEffect
   | ContinueAsNewEffect
   | PatchedEffect

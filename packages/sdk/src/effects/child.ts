@@ -5,7 +5,8 @@ import { WovyrError } from "../model/errors.ts";
 import type { ParentClosePolicy } from "../model/history.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
-import { type CallSite, captureSite, Effect } from "./effect.ts";
+import { type Compensation, compensationOf } from "./compensation.ts";
+import { type Branch, type CallSite, captureSite, Effect } from "./effect.ts";
 
 export type ChildOptions = {
   readonly id?: string | undefined;
@@ -20,13 +21,27 @@ export class ChildEffect<out T> extends Effect<T> {
   readonly input: unknown;
   readonly id: string | undefined;
   readonly onParentClose: ParentClosePolicy;
+  readonly compensation: Compensation | undefined;
 
-  constructor(workflow: WorkflowDefinition, input: unknown, options: ChildOptions = {}, site: CallSite = captureSite(ChildEffect)) {
+  constructor(
+    workflow: WorkflowDefinition,
+    input: unknown,
+    options: ChildOptions = {},
+    site: CallSite = captureSite(ChildEffect),
+    compensation?: Compensation,
+  ) {
     super(site);
     this.workflow = workflow;
     this.input = input;
     this.id = options.id;
     this.onParentClose = options.onParentClose ?? "terminate";
+    this.compensation = compensation;
+  }
+
+  /** The same child with what undoes it: `undo` gets its output. A second one takes the place of the first. */
+  compensate(undo: (value: T) => Branch): ChildEffect<T> {
+    const compensation = compensationOf(undo, {}, `child(${this.workflow.name})`);
+    return new ChildEffect<T>(this.workflow, this.input, { id: this.id, onParentClose: this.onParentClose }, this.site, compensation);
   }
 }
 

@@ -68,12 +68,14 @@ export const makers: ReadonlySet<string> = new Set([
   "any",
   "awaitEvent",
   "child",
+  "compensateNow",
   "condition",
   "continueAsNew",
   "map",
   "patched",
   "publish",
   "race",
+  "saga",
   "select",
   "send",
   "settled",
@@ -86,6 +88,9 @@ export const makers: ReadonlySet<string> = new Set([
   "timeout",
 ]);
 
+/** Methods of effects that give the effect with more said of it. */
+const settings: ReadonlySet<string> = new Set(["with", "compensate"]);
+
 /** The name of what makes the effect, when a node is a call that makes one: `sleep`, `charge`, `task.cancel`. */
 export function effectCall(given: Node | undefined, source: Source): string | undefined {
   const node = bare(given);
@@ -95,7 +100,7 @@ export function effectCall(given: Node | undefined, source: Source): string | un
   if (name !== undefined) return makers.has(name) ? source.text(callee) : undefined;
   if (callee.type === "MemberExpression") {
     const object = bare(callee.object as Node);
-    if (propertyOf(callee) === "with") return effectCall(object, source);
+    if (settings.has(propertyOf(callee) ?? "")) return effectCall(object, source);
     if (propertyOf(callee) === "cancel" && isTask(object, source)) return source.text(callee);
     return undefined;
   }

@@ -6,8 +6,9 @@
  * 2. Steps of one generator are in the order of their ids; one with a chosen id stands after what was asked for before it.
  * 3. Beyond `maxNodes` effects are only counted.
  */
-import type { EffectId } from "../model/history.ts";
+import type { EffectId, PlannedCompensation } from "../model/history.ts";
 import { suspectLosses } from "../model/instance-state.ts";
+import { widthOf } from "../model/open-compensation.ts";
 import type { HistoryEvent } from "../protocol/operations.ts";
 import { type EffectPlace, placeOf } from "./effect-place.ts";
 import type { GraphAttempt, GraphFailure, NodeKind, NodeState } from "./graph.ts";
@@ -27,6 +28,8 @@ export class EffectTree {
   end: Told | undefined;
   workflow = "";
   version = "";
+  /** What each compensation undoes, by its id. */
+  readonly undone = new Map<EffectId, EffectId>();
   /** Effects that found no room. */
   leftOut = 0;
   readonly #places = new Map<EffectId, Place>();
@@ -147,6 +150,22 @@ export class EffectTree {
         if (data.effect === "start") Object.assign(this.start, { state: "Cancelled" satisfies NodeState, endedAt: at });
         else this.#cancelled(data, seq, at);
         return;
+      case "CompensationStarted":
+        this.#undo(data, seq, at);
+        return;
+      case "CompensationCompleted":
+        this.#endUndoing(data, seq, at, "Completed");
+        return;
+      case "CompensationFailed":
+        this.#endUndoing(data, seq, at, "Failed");
+        return;
+      case "CompensationStuck":
+        Object.assign(this.#told(data) ?? {}, { state: "Parked" satisfies NodeState, ...failureIn(data) });
+        return;
+      case "CompensationDecided":
+        if (data.decision !== "retry") this.#endUndoing(data, seq, at, data.decision === "resolve" ? "Completed" : "Failed");
+        else Object.assign(this.#told(data) ?? {}, { state: "Running" satisfies NodeState });
+        return;
       case "Parked":
         this.end = { ...told("end", "parked", "Parked"), ...failureIn(data) };
         return;
@@ -157,12 +176,15 @@ export class EffectTree {
       case "InstanceFailed":
       case "InstanceCancelled":
       case "InstanceTerminated":
+      case "InstanceCompensated":
+      case "InstanceCompensationFailed":
       case "InstanceContinuedAsNew":
         this.#close(told("end", "end", type.slice("Instance".length) as NodeState), data, seq, at);
         return;
       case "EventReceived":
       case "CancelRequested":
       case "TerminateRequested":
+      case "ChildCancelRequested":
       case "VariablesChanged":
       case "AttributesChanged":
       case "Patched":
@@ -187,6 +209,45 @@ export class EffectTree {
     this.#size += 1;
     place.told = told;
     place.until = told.state === undefined ? seq : Number.POSITIVE_INFINITY;
+  }
+
+  /** What was done is to be undone: all that is planned is shown, as far as there is room. */
+  #undo(data: Data, seq: number, at: Date): void {
+    const unwinding = text(data.effect);
+    const within = unwinding === "~" || unwinding === "" ? this.root : this.#place(unwinding, seq);
+    const order = data.order === "parallel" ? "parallel" : "reverse";
+    const places: Place[] = [];
+    for (const { effect, undoes, name } of plannedIn(data)) {
+      if (this.#places.has(effect) || reserved.has(effect)) continue;
+      if (this.#size + 1 > this.#maxNodes) {
+        this.leftOut += 1;
+        continue;
+      }
+      const place = newPlace(effect, { kind: "outside" }, within, seq);
+      place.told = { kind: "compensation", name: `undo ${name}`, startedAt: at, state: "Scheduled", losses: 0 };
+      place.until = Number.POSITIVE_INFINITY;
+      this.#places.set(effect, place);
+      this.undone.set(effect, undoes);
+      this.#size += 1;
+      places.push(place);
+    }
+    const undoing = { order, since: seq, places, next: 0 } as const;
+    within.undoing.push({ ...undoing });
+    for (let width = widthOf(order); width > 0; width -= 1) this.#beginUndoing(within);
+  }
+
+  #beginUndoing({ undoing }: Place): void {
+    const last = undoing[undoing.length - 1];
+    const next = last?.places[last.next];
+    if (last === undefined || next === undefined) return;
+    last.next += 1;
+    if (next.told?.state === "Scheduled") next.told.state = "Running";
+  }
+
+  #endUndoing(data: Data, seq: number, at: Date, state: NodeState): void {
+    this.#end(data, seq, at, state);
+    const place = this.#places.get(text(data.effect));
+    if (place?.within !== undefined && this.undone.has(place.id)) this.#beginUndoing(place.within);
   }
 
   #told(data: Data): Told | undefined {
@@ -252,7 +313,7 @@ export class EffectTree {
       if (stands.kind === "chosen" || stands.kind === "outside") return nodes;
       at = stands.kind === "step" ? stands.path : stands.of;
       const known = this.#places.get(at);
-      if (stands.kind !== "step" && (known === undefined || !hasNode(known))) nodes += 1;
+      if (stands.kind !== "step" && stands.kind !== "again" && (known === undefined || !hasNode(known))) nodes += 1;
       if (known !== undefined) return nodes;
     }
   }
@@ -277,6 +338,8 @@ export class EffectTree {
         return this.#place(stands.of, since);
       case "chosen":
         return this.#generatorAtWork();
+      case "again":
+        return this.#place(stands.of, since);
       case "outside":
         return this.root;
     }
@@ -288,6 +351,7 @@ export class EffectTree {
         insert(within.steps, place, place.stands.index);
         return;
       case "chosen":
+      case "again":
         within.steps.push(place);
         return;
       case "branch":
@@ -339,6 +403,15 @@ function lost(told: Told, attempts: Mutable<GraphAttempt>[], cause: "crash" | "s
 }
 
 // ── fields of facts, of whatever version ──
+
+function plannedIn({ compensations }: Data): PlannedCompensation[] {
+  if (!Array.isArray(compensations)) return [];
+  return compensations.map((planned: Partial<PlannedCompensation> | null) => ({
+    effect: text(planned?.effect),
+    undoes: text(planned?.undoes),
+    name: text(planned?.name),
+  }));
+}
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 

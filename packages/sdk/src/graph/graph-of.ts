@@ -10,7 +10,7 @@ import type { HistoryEvent } from "../protocol/operations.ts";
 import { EffectTree } from "./effect-tree.ts";
 import { defaultMaxNodes, type EdgeKind, type ExecutionGraph, type GraphEdge, type GraphNode, type NodeState } from "./graph.ts";
 import { lengthText } from "./length.ts";
-import { boundsCleanup, hasNode, type Place, type Told, untilOf } from "./place.ts";
+import { boundsCleanup, hasNode, type Place, partsOf, type Told, untilOf } from "./place.ts";
 
 export type GraphOptions = {
   /** Effects beyond it become one node that says how many there are; at least 10, default 5,000. */
@@ -38,9 +38,14 @@ class Drawing {
 
   graph(): ExecutionGraph {
     const { root, outside, start, end, leftOut, workflow, version } = this.#tree;
+    const begun = root.undoing[0]?.since ?? Number.POSITIVE_INFINITY;
+    const told = (places: readonly Place[]) => places.flatMap((place) => joined(this.#place(place, [{ from: "start", kind: "event" }])));
     this.#nodes.push(nodeOf("start", start));
     let exits = this.#generator(root, [{ from: "start", kind: "sequence" }]);
-    for (const place of outside) exits.push(...joined(this.#place(place, [{ from: "start", kind: "event" }])));
+    exits.push(...told(outside.filter(({ since }) => since <= begun)));
+    exits = this.#undone(root, exits);
+    exits.push(...told(outside.filter(({ since }) => since > begun)));
+    this.#addCompensated();
     if (leftOut > 0) {
       this.#add({ id: "more", kind: "more", name: `${leftOut} more` }, exits);
       exits = [{ from: "more", kind: "sequence" }];
@@ -52,6 +57,7 @@ class Drawing {
   #status(): Status {
     const { start, end, root, outside } = this.#tree;
     if (end !== undefined) return end.state as Status;
+    if (root.undoing.length > 0) return "Compensating";
     if (start.state === undefined) return "Created";
     if (start.state === "Scheduled") return "Scheduled";
     return [root, ...outside].some((place) => summaryOf(place).openActivity) ? "Running" : "Waiting";
@@ -88,6 +94,26 @@ class Drawing {
   }
 
   #place(place: Place, entry: readonly Exit[]): Exit[] {
+    return this.#undone(place, this.#done(place, entry));
+  }
+
+  /** What undoes what was done in a place comes after it. */
+  #undone({ undoing }: Place, entry: readonly Exit[]): Exit[] {
+    let next = [...entry];
+    for (const { order, places } of undoing)
+      if (order === "reverse") for (const place of places) next = this.#place(place, next);
+      else next = places.flatMap((place) => joined(this.#place(place, next)));
+    return next;
+  }
+
+  /** From what was done to what undoes it. */
+  #addCompensated(): void {
+    const known = new Set(this.#nodes.map(({ id }) => id));
+    for (const [undo, undone] of this.#tree.undone)
+      if (known.has(undo) && known.has(undone)) this.#edges.push({ from: undone, to: undo, kind: "compensation" });
+  }
+
+  #done(place: Place, entry: readonly Exit[]): Exit[] {
     if (!hasNode(place)) return this.#generator(place, entry);
     const { id, told } = place;
     this.#add(told === undefined ? groupOf(place) : nodeOf(id, told), entry);
@@ -130,15 +156,22 @@ function groupOf(place: Place): GraphNode {
   const timer = beside.find((timer) => !boundsCleanup(timer))?.told;
   const alone = branches.length <= 1 && (branches[0] === undefined || indexIn(branches[0]) === 0);
   const { open, openActivity, lastState, startedAt, endedAt } = summaryOf(place);
-  const ended: NodeState = timer?.state === "Completed" ? "TimedOut" : (lastState ?? "Cancelled");
+  const ended: NodeState = undoneState(place) ?? (timer?.state === "Completed" ? "TimedOut" : (lastState ?? "Cancelled"));
   return {
     id,
     kind: alone ? "scope" : "branches",
     name: timer !== undefined ? "timeout" : alone ? "1 branch" : `${branches.length} branches`,
-    state: open ? (openActivity ? "Running" : "Waiting") : ended,
+    state: open ? (place.undoing.length > 0 ? "Compensating" : openActivity ? "Running" : "Waiting") : ended,
     ...(startedAt !== undefined && { startedAt }),
     ...(!open && endedAt !== undefined && { endedAt }),
   };
+}
+
+/** What a saga came to that was undone. */
+function undoneState({ undoing }: Place): NodeState | undefined {
+  const undone = undoing.flatMap(({ places }) => places);
+  if (undone.length === 0) return undefined;
+  return undone.some(({ told }) => told?.state === "Failed") ? "CompensationFailed" : "Compensated";
 }
 
 const indexIn = ({ stands }: Place): number => (stands.kind === "branch" ? stands.index : 0);
@@ -173,5 +206,5 @@ function addTo(sum: Summary, place: Place): void {
     if (sum.startedAt === undefined || told.startedAt < sum.startedAt) sum.startedAt = told.startedAt;
     if (told.endedAt !== undefined && (sum.endedAt === undefined || told.endedAt > sum.endedAt)) sum.endedAt = told.endedAt;
   }
-  for (const inner of [place.steps, place.branches, place.beside]) for (const part of inner) addTo(sum, part);
+  for (const part of partsOf(place)) addTo(sum, part);
 }

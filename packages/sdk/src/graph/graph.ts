@@ -16,6 +16,8 @@ export const nodeKinds = [
   "event",
   "child",
   "sideEffect",
+  // undoes what an effect did
+  "compensation",
   // several branches at once: `all`, `race`, `map` …
   "branches",
   // one branch under a rule: `timeout`, `spawn` …
@@ -47,6 +49,8 @@ export const edgeKinds = [
   "child",
   // to what a message from outside began
   "event",
+  // from what was done to what undoes it
+  "compensation",
 ] as const;
 
 export type EdgeKind = (typeof edgeKinds)[number];

@@ -43,6 +43,7 @@ const shapes: Readonly<Record<NodeKind, readonly [open: string, close: string]>>
   event: [">", "]"],
   child: ["[[", "]]"],
   sideEffect: ["[/", "/]"],
+  compensation: ["[\\", "\\]"],
   branches: ["[/", "\\]"],
   scope: ["(", ")"],
   choice: ["{", "}"],
@@ -88,6 +89,7 @@ const arrows: Readonly<Record<EdgeKind, string>> = {
   loop: "-.->",
   child: "-.->",
   event: "-.->",
+  compensation: "-.->",
 };
 
 const longestLabel = 80;

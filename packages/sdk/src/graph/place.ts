@@ -32,16 +32,29 @@ export type Place = {
   readonly branches: Place[];
   /** Timers of the runtime's own. */
   readonly beside: Place[];
+  /** What undoes what was done in it. */
+  readonly undoing: Undoing[];
   /** Number of the event that ended it; infinite while it is open. */
   until: number;
 };
 
+/** Compensations, in the order in which they begin. */
+export type Undoing = { readonly order: "reverse" | "parallel"; readonly since: number; readonly places: readonly Place[]; next: number };
+
+/** Everything that a place contains. */
+export function* partsOf(place: Place): Generator<Place> {
+  yield* place.steps;
+  yield* place.branches;
+  yield* place.beside;
+  for (const { places } of place.undoing) yield* places;
+}
+
 export function newPlace(id: EffectId, stands: EffectPlace, within: Place | undefined, since: number): Place {
-  return { id, stands, within, since, told: undefined, steps: [], branches: [], beside: [], until: since };
+  return { id, stands, within, since, told: undefined, steps: [], branches: [], beside: [], undoing: [], until: since };
 }
 
 /** Timers that bound the clean-up of a generator stand beside its steps; other ones beside what has a node for them. */
-export const boundsCleanup = ({ stands }: Place): boolean => stands.kind === "beside" && stands.what === "cleanup";
+export const boundsCleanup = ({ stands }: Place): boolean => stands.kind === "beside" && stands.what.startsWith("cleanup");
 
 /** Whether it is shown itself: an effect is, and what has branches or a time limit; a generator is shown by its steps. */
 export function hasNode({ told, branches, beside }: Place): boolean {
@@ -65,6 +78,6 @@ export function isOpen(place: Place): boolean {
 /** Number of the event that ended the last of what it contains; infinite while something is open. */
 export function untilOf(place: Place): number {
   let until = place.until;
-  for (const inner of [place.steps, place.branches, place.beside]) for (const part of inner) until = Math.max(until, untilOf(part));
+  for (const part of partsOf(place)) until = Math.max(until, untilOf(part));
   return until;
 }

@@ -30,6 +30,7 @@ export const errorCodes = {
   PAYLOAD_CODEC_FAILED: { status: 500, retryable: true },
   ACTIVITY_FAILED: { status: 500, retryable: false },
   WORKFLOW_FAILED: { status: 500, retryable: false },
+  COMPENSATION_FAILED: { status: 500, retryable: false },
   TIMED_OUT: { status: 504, retryable: false },
   CANCELLED: { status: 409, retryable: false },
   TERMINATED: { status: 409, retryable: false },
@@ -46,6 +47,8 @@ export const errorCodes = {
   INSTANCE_CLOSED: { status: 409, retryable: false },
   INSTANCE_EXISTS: { status: 409, retryable: false },
   INSTANCE_PARKED: { status: 409, retryable: false },
+  COMPENSATION_NOT_FOUND: { status: 404, retryable: false },
+  COMPENSATION_NOT_STUCK: { status: 409, retryable: false },
   HANDLER_NOT_FOUND: { status: 404, retryable: false },
   QUERY_FAILED: { status: 422, retryable: false },
   UPDATE_REJECTED: { status: 422, retryable: false },
@@ -111,11 +114,35 @@ export class ActivityError extends WovyrError {
 
 export type WorkflowOutcome = "Failed" | "TimedOut" | "Cancelled" | "Terminated" | "Compensated" | "CompensationFailed";
 
+/** What was not undone: by its own id (`~2`), and the effect that it was to undo by its id and name. */
+export type CompensationReport = {
+  readonly effect: string;
+  readonly undoes: string;
+  readonly name: string;
+  readonly outcome: "failed" | "skipped";
+};
+
+/** Something could not be undone, or was not to be: `failures` says what, `errors` why. */
+export class CompensationError extends WovyrError {
+  readonly failures: readonly CompensationReport[];
+  readonly errors: readonly unknown[];
+  constructor(message: string, details: ErrorOptions & { failures: readonly CompensationReport[]; errors: readonly unknown[] }) {
+    super(message, {
+      code: "COMPENSATION_FAILED",
+      ...("cause" in details && { cause: details.cause }),
+    });
+    this.failures = details.failures;
+    this.errors = details.errors;
+  }
+}
+
 /** A run that did not complete: what `child(…)` throws in a workflow and `handle.result()` rejects with. */
 export class WorkflowError extends WovyrError {
   readonly instanceId: string;
   readonly workflow: string;
   readonly status: WorkflowOutcome;
+  /** What was not undone, of a run that ended as `CompensationFailed`; its own failure is the `cause`. */
+  declare readonly compensation?: Error;
   constructor(
     message: string,
     details: ErrorOptions & {
@@ -123,6 +150,7 @@ export class WorkflowError extends WovyrError {
       workflow: string;
       status: WorkflowOutcome;
       code?: ErrorCode;
+      compensation?: Error;
     },
   ) {
     super(message, {
@@ -132,6 +160,7 @@ export class WorkflowError extends WovyrError {
     this.instanceId = details.instanceId;
     this.workflow = details.workflow;
     this.status = details.status;
+    if (details.compensation !== undefined) this.compensation = details.compensation;
   }
 }
 

@@ -35,7 +35,12 @@ export type CarriedEvent = {
 export type LastPublication = { readonly name: string; readonly key: string; readonly position: number; readonly at: number };
 
 export type ParentClosePolicy = "terminate" | "cancel" | "abandon";
-export type CancelMode = "graceful" | "immediate";
+/** `compensate`: as `graceful`, and what the run has done is undone then, whatever its policy says, but for `never`. */
+export type CancelMode = "graceful" | "immediate" | "compensate";
+/** What a person says of a compensation that is stuck. */
+export type CompensationDecision = "retry" | "skip" | "resolve";
+/** A compensation: its own id (`~2`), and the effect that it undoes by its id and name. */
+export type PlannedCompensation = { readonly effect: EffectId; readonly undoes: EffectId; readonly name: string };
 
 /** What reaches a run from outside. Each is applied once: `messageId` (message.ts) gives it a stable identity. */
 export type Incoming =
@@ -110,6 +115,8 @@ export type Incoming =
       readonly effect: EffectId;
       readonly status: ClosedStatus;
       readonly failure: Failure;
+      /** What the child did not undo. */
+      readonly compensation?: Failure;
     }
   | {
       readonly type: "ChildRejected";
@@ -134,6 +141,13 @@ export type Incoming =
       readonly type: "TerminateRequested";
       readonly message: string;
       readonly reason?: string;
+    }
+  | {
+      readonly type: "CompensationDecided";
+      readonly message: string;
+      readonly effect: EffectId;
+      readonly decision: CompensationDecision;
+      readonly note?: string;
     }
   | { readonly type: "Parked"; readonly failure: Failure }
   | { readonly type: "Resumed" };
@@ -197,12 +211,36 @@ export type Command =
   | { readonly type: "UpdateCompleted"; readonly message: string; readonly output: Payload }
   | { readonly type: "UpdateFailed"; readonly message: string; readonly failure: Failure }
   | { readonly type: "EffectCancelled"; readonly effect: EffectId }
+  /** The child is told to undo what it did; its parent waits for its end. */
+  | { readonly type: "ChildCancelRequested"; readonly effect: EffectId; readonly reason: string }
+  | {
+      readonly type: "CompensationStarted";
+      /** The saga or the `compensateNow` whose compensations they are; `~` for those of the run. */
+      readonly effect: EffectId;
+      readonly line?: CodeLine;
+      readonly order: "reverse" | "parallel";
+      /** What happens when one of them fails: it waits for somebody to decide, or is left behind. */
+      readonly onFailure: "pause" | "fail";
+      /** In the order in which they begin. */
+      readonly compensations: readonly PlannedCompensation[];
+      /** Why; absent where the code asked for it. */
+      readonly failure?: Failure;
+    }
+  | { readonly type: "CompensationCompleted"; readonly effect: EffectId }
+  /** It is not undone, and the others go on. */
+  | { readonly type: "CompensationFailed"; readonly effect: EffectId; readonly failure: Failure }
+  /** It waits for somebody to decide. */
+  | { readonly type: "CompensationStuck"; readonly effect: EffectId; readonly failure: Failure }
   | { readonly type: "VariablesChanged"; readonly variables: Payload }
   | { readonly type: "AttributesChanged"; readonly attributes: Payload }
   | { readonly type: "InstanceCompleted"; readonly output: Payload }
   | { readonly type: "InstanceFailed"; readonly failure: Failure }
   | { readonly type: "InstanceCancelled"; readonly failure: Failure }
   | { readonly type: "InstanceTerminated"; readonly failure: Failure }
+  /** `failure` is what the run failed with, or was cancelled with. */
+  | { readonly type: "InstanceCompensated"; readonly failure: Failure }
+  /** `compensation` says what was not undone. */
+  | { readonly type: "InstanceCompensationFailed"; readonly failure: Failure; readonly compensation: Failure }
   | {
       readonly type: "InstanceContinuedAsNew";
       readonly run: string;

@@ -23,6 +23,7 @@ import type {
   Turn,
 } from "./history.ts";
 import { InvalidTransition } from "./invalid-transition.ts";
+import { type OpenCompensation, OpenCompensations, ofRun } from "./open-compensation.ts";
 
 const anyEnd = ["Completed", "Failed", "TimedOut", "Cancelled", "Terminated", "ContinuedAsNew"] as const;
 
@@ -30,10 +31,10 @@ export const instanceTransitions: Readonly<Record<Status, readonly Status[]>> = 
   Created: ["Validated", "Parked", "Cancelled", "Terminated"],
   Validated: ["Scheduled"],
   Scheduled: ["Running", "Cancelled", "Terminated", "Parked"],
-  Running: ["Waiting", "Paused", "Parked", "Compensating", ...anyEnd],
+  Running: ["Waiting", "Paused", "Parked", "Compensating", "CompensationFailed", ...anyEnd],
   Waiting: ["Running", "Paused", "Parked", "Cancelled", "Terminated", "TimedOut", "Compensating"],
   Paused: ["Running", "Waiting", "Cancelled", "Terminated"],
-  Parked: ["Created", "Running", "Cancelled", "Terminated"],
+  Parked: ["Created", "Running", "Compensating", "Cancelled", "Terminated"],
   Compensating: ["Compensated", "CompensationFailed", "Terminated", "Parked"],
   Completed: [],
   Failed: [],
@@ -84,6 +85,8 @@ export type Outcome =
   | {
       readonly status: Exclude<ClosedStatus, "Completed" | "ContinuedAsNew">;
       readonly failure: Failure;
+      /** What was not undone. */
+      readonly compensation?: Failure;
     };
 
 export type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
@@ -110,6 +113,9 @@ export class InstanceState {
   #unread: Map<string, UnreadEvent> | undefined;
   #publications: Map<string, LastPublication> | undefined;
   #messages: Map<string, string> | undefined;
+  #compensations: OpenCompensations | undefined;
+  /** Why the run undoes what it did; undefined while it does not. */
+  compensating: Failure | undefined;
   variables: Payload | undefined;
   attributes: Payload | undefined;
   outcome: Outcome | undefined;
@@ -161,6 +167,11 @@ export class InstanceState {
     return this.#messages ?? none;
   }
 
+  /** By their own ids (`~2`). */
+  get compensations(): ReadonlyMap<EffectId, Readonly<OpenCompensation>> {
+    return this.#compensations?.byEffect ?? none;
+  }
+
   get closed(): boolean {
     return this.outcome !== undefined;
   }
@@ -196,9 +207,9 @@ export class InstanceState {
     this.status = to;
   }
 
-  /** At the end of a turn the run is either working (an attempt is open) or waiting. */
+  /** At the end of a turn the run is either working (an attempt is open) or waiting, unless it undoes what it did. */
   #settle(): void {
-    if (this.outcome !== undefined || this.parked !== undefined) return;
+    if (this.outcome !== undefined || this.parked !== undefined || this.compensating !== undefined) return;
     if (this.status === "Scheduled" || this.status === "Created") return;
     this.#move(this.activities.size > 0 ? "Running" : "Waiting");
   }
@@ -316,6 +327,28 @@ export class InstanceState {
         this.#messages ??= new Map();
         this.#messages.set(fact.message, messageDigest(fact));
         return;
+      case "ChildCancelRequested":
+        return;
+      case "CompensationStarted":
+        this.#compensationStarted(fact);
+        return;
+      case "CompensationCompleted":
+        this.#resume();
+        this.#compensations?.ended(fact.effect, "done");
+        return;
+      case "CompensationFailed":
+        this.#resume();
+        this.#compensations?.ended(fact.effect, "failed", fact.failure);
+        return;
+      case "CompensationStuck":
+        this.#compensations?.ended(fact.effect, "stuck", fact.failure);
+        return;
+      case "CompensationDecided":
+        this.#resume();
+        this.#messages ??= new Map();
+        this.#messages.set(fact.message, messageDigest(fact));
+        this.#compensations?.decided(fact.effect, fact.decision, fact.note);
+        return;
       case "CancelRequested":
       case "TerminateRequested":
         this.#messages ??= new Map();
@@ -327,7 +360,7 @@ export class InstanceState {
         return;
       case "Resumed":
         this.parked = undefined;
-        this.#move(this.start === undefined ? "Created" : "Running");
+        this.#move(this.start === undefined ? "Created" : this.compensating === undefined ? "Running" : "Compensating");
         return;
       case "SideEffectRecorded":
       case "Patched":
@@ -342,6 +375,8 @@ export class InstanceState {
       case "InstanceFailed":
       case "InstanceCancelled":
       case "InstanceTerminated":
+      case "InstanceCompensated":
+      case "InstanceCompensationFailed":
       case "InstanceContinuedAsNew":
         this.#close(fact);
         return;
@@ -366,6 +401,14 @@ export class InstanceState {
     // The last one told comes last.
     this.#publications.delete(place);
     this.#publications.set(place, publication);
+  }
+
+  #compensationStarted({ effect, order, compensations, failure }: Extract<Command, { type: "CompensationStarted" }>): void {
+    this.#compensations ??= new OpenCompensations();
+    this.#compensations.started(effect, order, compensations);
+    if (effect !== ofRun) return;
+    this.#move("Compensating");
+    this.compensating = failure;
   }
 
   #moveActivity(effect: EffectId, ...states: readonly ActivityState[]): OpenActivity {
@@ -404,17 +447,21 @@ export class InstanceState {
     fact: Extract<
       Command,
       {
-        type: "InstanceCompleted" | "InstanceFailed" | "InstanceCancelled" | "InstanceTerminated" | "InstanceContinuedAsNew";
+        type: keyof typeof closedStatus;
       }
     >,
   ): void {
     const status = closedStatus[fact.type];
-    if (status === "Completed" || status === "Failed" || status === "ContinuedAsNew") this.#resume();
+    if (status === "Completed" || status === "Failed" || status === "CompensationFailed" || status === "ContinuedAsNew") this.#resume();
     this.#move(status);
     this.parked = undefined;
+    this.compensating = undefined;
     if (fact.type === "InstanceCompleted") this.outcome = { status: "Completed", output: fact.output };
     else if (fact.type === "InstanceContinuedAsNew") this.outcome = { status: "ContinuedAsNew", run: fact.run };
-    else this.outcome = { status: status as "Failed", failure: fact.failure };
+    else {
+      const compensation = fact.type === "InstanceCompensationFailed" ? { compensation: fact.compensation } : {};
+      this.outcome = { status: status as "Failed", failure: fact.failure, ...compensation };
+    }
   }
 }
 
@@ -423,12 +470,14 @@ const closedStatus = {
   InstanceFailed: "Failed",
   InstanceCancelled: "Cancelled",
   InstanceTerminated: "Terminated",
+  InstanceCompensated: "Compensated",
+  InstanceCompensationFailed: "CompensationFailed",
   InstanceContinuedAsNew: "ContinuedAsNew",
 } as const;
 
 type Message = Extract<
   Incoming,
-  { type: "EventReceived" | "UpdateRequested" | "WakeRequested" | "CancelRequested" | "TerminateRequested" }
+  { type: "EventReceived" | "UpdateRequested" | "WakeRequested" | "CompensationDecided" | "CancelRequested" | "TerminateRequested" }
 >;
 
 /** What a message says, without its identity: two messages of one id must agree in it. */
@@ -440,6 +489,8 @@ export function messageDigest(fact: Message): string {
       return digest(["update", fact.name, fact.input]);
     case "WakeRequested":
       return digest(["wake"]);
+    case "CompensationDecided":
+      return digest(["compensation", fact.effect, fact.decision, fact.note]);
     case "CancelRequested":
       return digest(["cancel", fact.mode, fact.reason]);
     case "TerminateRequested":

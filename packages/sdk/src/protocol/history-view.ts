@@ -12,6 +12,7 @@ import type { FailureView, HistoryEvent } from "./operations.ts";
 
 const payloadFields = new Set(["input", "output", "payload", "value", "variables", "attributes", "memo"]);
 const timeFields = new Set(["due", "retryAt", "startAt"]);
+const failureFields = new Set(["failure", "compensation"]);
 /** Payloads that their facts always have: plain JSON leaves them out where they are undefined. */
 const payloadOf: Readonly<Partial<Record<HistoryFact["type"], string>>> = {
   InstanceStarted: "input",
@@ -32,7 +33,7 @@ export function eventView(fact: HistoryFact, seq: number, turn: number, at: numb
     if (field === "type") continue;
     if (payloadFields.has(field)) data[field] = decodePayload(value);
     else if (timeFields.has(field)) data[field] = new Date(value);
-    else if (field === "failure") data[field] = viewOfFailure(value);
+    else if (failureFields.has(field)) data[field] = viewOfFailure(value);
     else if (field === "carried")
       data[field] = (value as CarriedEvent[]).map((event) => ({ ...event, payload: decodePayload(event.payload) }));
     else data[field] = value;
@@ -82,7 +83,7 @@ function factOf({ type, data }: HistoryEvent): HistoryFact {
   for (const [field, value] of Object.entries(fields)) {
     if (payloadFields.has(field)) fact[field] = encodePayload(value, { limit: Number.POSITIVE_INFINITY, what: `${field} of ${type}` });
     else if (timeFields.has(field)) fact[field] = new Date(value as string | Date).getTime();
-    else if (field === "failure") fact[field] = failureOfView(value as FailureView);
+    else if (failureFields.has(field)) fact[field] = failureOfView(value as FailureView);
     else if (field === "carried")
       fact[field] = (value as CarriedEvent[]).map((event) => ({
         ...event,

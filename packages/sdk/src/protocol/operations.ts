@@ -5,7 +5,8 @@
  * Values (inputs, payloads, outputs) are plain JavaScript values here. Every method rejects with a `WovyrError` whose `code` is in the catalogue.
  */
 import type { ExecutionGraph, RunGraph } from "../graph/graph.ts";
-import type { CancelMode, ClosedStatus, Status } from "../model/history.ts";
+import type { CancelMode, ClosedStatus, CompensationDecision, Status } from "../model/history.ts";
+import type { CompensationState } from "../model/open-compensation.ts";
 
 /** An error as the API shows it: a `Failure` with its fields decoded. */
 export type FailureView = {
@@ -80,6 +81,8 @@ export type ClosedResult = {
   readonly status: ClosedStatus;
   readonly output?: unknown;
   readonly failure?: FailureView;
+  /** What was not undone, of a run that ended as `CompensationFailed`. */
+  readonly compensation?: FailureView;
 };
 
 export type ResultResponse =
@@ -134,6 +137,21 @@ export type InstanceDescription = InstanceSummary & {
   }[];
   /** Effects that wait for a condition. */
   readonly conditions: readonly string[];
+  /** What is undone, or was when the run ended badly: all of the run's own, and those of sagas that are at work. */
+  readonly compensations: readonly {
+    /** Its own id, by which it can be decided on. */
+    readonly effect: string;
+    /** The effect that it undoes. */
+    readonly undoes: string;
+    readonly name: string;
+    readonly state: CompensationState;
+    readonly tries: number;
+    readonly failure?: FailureView;
+    /** What was said when it was decided on. */
+    readonly note?: string;
+  }[];
+  /** Why the run undoes what it did. */
+  readonly compensating?: FailureView;
   /** The run that this one went on from, and the one that goes on from it. */
   readonly continuedFrom?: string;
   readonly continuedTo?: string;
@@ -149,6 +167,8 @@ export type InstanceDescription = InstanceSummary & {
   readonly waitingAt: readonly string[];
   readonly output?: unknown;
   readonly failure?: FailureView;
+  /** What was not undone, of a run that ended as `CompensationFailed`. */
+  readonly compensation?: FailureView;
   /** Why it is parked. */
   readonly parked?: FailureView;
 };
@@ -284,6 +304,13 @@ export interface Operations {
       readonly reason?: string;
       readonly idempotencyKey?: string;
     },
+  ): Promise<Delivered>;
+  /** Says what becomes of a compensation that is stuck: tried again, given up, or done by hand. */
+  decideCompensation(
+    id: string,
+    effect: string,
+    decision: CompensationDecision,
+    options?: { readonly runId?: string; readonly note?: string; readonly idempotencyKey?: string },
   ): Promise<Delivered>;
   terminate(
     id: string,

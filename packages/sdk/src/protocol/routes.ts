@@ -25,6 +25,7 @@ import {
   BatchAnswer,
   BatchBody,
   CancelBody,
+  DecisionBody,
   DescriptionSchema,
   EventBody,
   HistoryAnswer,
@@ -113,6 +114,19 @@ const startErrors = [
   "INVALID_OPTION",
   "INSTANCE_EXISTS",
 ] as const satisfies readonly ErrorCode[];
+
+/** What somebody decides on a compensation that is stuck. */
+const decision = <const Name extends string>(name: Name, summary: string) =>
+  ({
+    method: "POST",
+    path: `/v1/instances/{id}/compensations/{effect}/${name}`,
+    summary,
+    query: { runId },
+    body: { schema: DecisionBody, required: false },
+    changes: true,
+    answers: { 202: { description: "Recorded.", schema: Accepted, headers: ["Idempotency-Replayed"] } },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED", "COMPENSATION_NOT_FOUND", "COMPENSATION_NOT_STUCK"],
+  }) as const satisfies Route;
 
 export const routes = {
   listWorkflows: {
@@ -337,6 +351,9 @@ export const routes = {
     },
     errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED"],
   },
+  retryCompensation: decision("retry", "Try a compensation that is stuck once more"),
+  skipCompensation: decision("skip", "Give a compensation that is stuck up; the run ends as CompensationFailed"),
+  resolveCompensation: decision("resolve", "Say that what a stuck compensation was to do has been done by hand"),
   terminateInstance: {
     method: "POST",
     path: "/v1/instances/{id}/terminate",

@@ -69,9 +69,17 @@ export const InputBody = Type.Object({ input: Type.Optional(anyValue) }, { ...st
 
 const reason = Type.Optional(Type.String({ maxLength: 1_000 }));
 
-export const CancelBody = Type.Object({ mode: Type.Optional(choice(["graceful", "immediate"])), reason }, { ...strict, $id: "Cancel" });
+export const CancelBody = Type.Object(
+  { mode: Type.Optional(choice(["graceful", "immediate", "compensate"])), reason },
+  { ...strict, $id: "Cancel" },
+);
 
 export const TerminateBody = Type.Object({ reason }, { ...strict, $id: "Terminate" });
+
+export const DecisionBody = Type.Object(
+  { note: Type.Optional(Type.String({ maxLength: 1_000, description: "Why; kept in history." })) },
+  { ...strict, $id: "Decision" },
+);
 
 // ── answers ──
 
@@ -174,10 +182,12 @@ export const ResultSchema = Type.Object(
     ...identity,
     output: Type.Optional(anyValue),
     failure: Type.Optional(FailureSchema),
+    compensation: Type.Optional(FailureSchema),
   },
   {
     $id: "Result",
-    description: "Of a completed run `output`, null where it returned nothing; of another closed run `failure`.",
+    description:
+      "Of a completed run `output`, null where it returned nothing; of another closed run `failure`, and of one that could not undo everything `compensation`.",
   },
 );
 
@@ -186,6 +196,7 @@ export const StartAnswer = Type.Object(
     ...identity,
     output: Type.Optional(anyValue),
     failure: Type.Optional(FailureSchema),
+    compensation: Type.Optional(FailureSchema),
   },
   {
     $id: "Started",
@@ -294,6 +305,19 @@ export const DescriptionSchema = Type.Object(
       }),
     ),
     conditions: Type.Array(Type.String(), { description: "Effects that wait for a condition." }),
+    compensations: Type.Array(
+      Type.Object({
+        effect: Type.String({ description: "Its own id." }),
+        undoes: Type.String({ description: "The effect that it undoes." }),
+        name: Type.String(),
+        state: Type.String({ description: "One of pending, running, stuck, done, failed, skipped, resolved." }),
+        tries: Type.Integer(),
+        failure: Type.Optional(FailureSchema),
+        note: Type.Optional(Type.String()),
+      }),
+      { description: "What is undone, or was when the run ended badly." },
+    ),
+    compensating: Type.Optional(FailureSchema),
     continuedFrom: Type.Optional(nameSchema),
     continuedTo: Type.Optional(nameSchema),
     bufferedEvents: Type.Array(Type.Object({ name: Type.String(), key: Type.Optional(Type.String()), receivedAt: timestamp })),
@@ -305,6 +329,7 @@ export const DescriptionSchema = Type.Object(
     }),
     output: Type.Optional(anyValue),
     failure: Type.Optional(FailureSchema),
+    compensation: Type.Optional(FailureSchema),
     parked: Type.Optional(FailureSchema),
   },
   { $id: "Instance" },

@@ -18,6 +18,9 @@ export interface DivergenceListener {
   diverged(divergence: Divergence, site: CallSite | undefined): void;
 }
 
+/** Of what the limit of a history allows, what compensations may record. */
+const roomToUndo = 1.25;
+
 export class Commands {
   readonly limits: ExecutionLimits;
   readonly #recorder: Recorder;
@@ -32,6 +35,11 @@ export class Commands {
 
   get replaying(): boolean {
     return this.#recorder.replaying;
+  }
+
+  /** Whether the replayed turn goes on with such a command. */
+  replaysNext(type: Command["type"], effect: EffectId): boolean {
+    return this.#recorder.nextIs(type, effect);
   }
 
   beginTurn(): void {
@@ -70,9 +78,9 @@ export class Commands {
     return { input: recorded, digest: key };
   }
 
-  /** Throws when the run has no room for another effect. */
-  checkHistory(): void {
-    if (this.#recorder.position >= this.limits.history)
+  /** Throws when the run has no room for another effect. What undoes may go beyond the limit that others stop at. */
+  checkHistory(undoing: boolean): void {
+    if (this.#recorder.position >= this.limits.history * (undoing ? roomToUndo : 1))
       throw new WovyrError(
         `This run has recorded ${this.limits.history} events, the limit. Let it continue as new (ctx.continueAsNew), or split its work into children.`,
         {

@@ -14,6 +14,7 @@ import { parse } from "../define/schema.ts";
 import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import type { ContinueAsNewEffect } from "../effects/continue-as-new.ts";
 import type { CallSite, Effect } from "../effects/effect.ts";
+import { defaultCompensation } from "../model/compensation-policy.ts";
 import { digest } from "../model/digest.ts";
 import {
   ActivityError,
@@ -25,11 +26,12 @@ import {
   WovyrError,
 } from "../model/errors.ts";
 import { errorOf, type Failure, failureOf } from "../model/failure.ts";
-import type { Command, EffectId, HistoryFact, Incoming, Payload, Turn } from "../model/history.ts";
+import type { CancelMode, Command, EffectId, HistoryFact, Incoming, Payload, Turn } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import { lineOf } from "./call-site.ts";
 import { closing } from "./closing.ts";
 import { Commands, type DivergenceListener } from "./commands.ts";
+import { Compensations, type CompensationsOwner } from "./compensations.ts";
 import { Conditions } from "./conditions.ts";
 import { Context } from "./context.ts";
 import { definitionLine } from "./definition-line.ts";
@@ -44,7 +46,8 @@ import { defaultLimits, type ExecutionLimits } from "./limits.ts";
 import type { LogLevel, LogLine } from "./log-line.ts";
 import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./operation.ts";
 import { type Divergence, divergenceError, Recorder } from "./recorder.ts";
-import type { TaskState } from "./task.ts";
+import type { Scope } from "./scope.ts";
+import { OwnedTasks, type TaskState } from "./task.ts";
 import { beginStep, endStep, judgeUnrun, withoutEffect } from "./unrun.ts";
 
 export type ExecutionOptions = {
@@ -66,11 +69,18 @@ type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
 export type Closing = Extract<
   Command,
   {
-    type: "InstanceCompleted" | "InstanceFailed" | "InstanceCancelled" | "InstanceTerminated" | "InstanceContinuedAsNew";
+    type:
+      | "InstanceCompleted"
+      | "InstanceFailed"
+      | "InstanceCancelled"
+      | "InstanceTerminated"
+      | "InstanceCompensated"
+      | "InstanceCompensationFailed"
+      | "InstanceContinuedAsNew";
   }
 >;
 
-export class Execution implements Surroundings, HandlersOwner, DivergenceListener {
+export class Execution implements Surroundings, HandlersOwner, CompensationsOwner, DivergenceListener {
   readonly definition: WorkflowDefinition;
   readonly tenant: string;
   readonly run: string;
@@ -100,7 +110,10 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   #closed: Closing | undefined;
   /** Events whose handlers were registered before the function returned its generator. */
   #early: string[] = [];
-  #cancelling = false;
+  #compensations: Compensations | undefined;
+  /** What undoes what the run did, when its function has ended, and the handlers that are at work meanwhile. */
+  #rollback: { operation: Operation; readonly handling: OwnedTasks } | undefined;
+  #cancelling: { compensate: boolean } | undefined;
   #broken: Error | undefined;
   #logs: LogLine[] = [];
 
@@ -295,8 +308,18 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     return this.#newRunId();
   }
 
-  newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done): Operation {
-    return new Fiber(this, path, generator, done);
+  newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done, scope?: Scope): Operation {
+    return new Fiber(this, path, generator, done, scope);
+  }
+
+  /** Made when it is first asked for: most runs have nothing to undo. */
+  get compensations(): Compensations {
+    this.#compensations ??= new Compensations(this.definition.compensation ?? defaultCompensation, this, this.#commands);
+    return this.#compensations;
+  }
+
+  get cancelling(): { readonly compensate: boolean } | undefined {
+    return this.#cancelling;
   }
 
   /** Made when it is first asked for: most runs handle nothing. */
@@ -316,7 +339,8 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   }
 
   own(task: TaskState): void {
-    this.#root?.own(task);
+    if (this.#rollback !== undefined) this.#rollback.handling.add(task);
+    else this.#root?.own(task);
   }
 
   handles(event: string): void {
@@ -337,6 +361,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   }
 
   fail(error: unknown): void {
+    if (this.#rollback !== undefined) return;
     this.#failure ??= { error };
     this.#root?.cancel(closing);
   }
@@ -381,7 +406,10 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
       fiber.step();
     }
     this.#draining = false;
-    if (this.#stepping === undefined && this.#broken === undefined) this.#checkTracked();
+    if (this.#stepping !== undefined || this.#broken !== undefined) return;
+    this.#checkTracked();
+    // What the run did is undone, when its variables cannot be stored.
+    if (this.#readyHead < this.#ready.length) this.#drain();
   }
 
   #clearReady(): void {
@@ -434,7 +462,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
         if (fact.retryAt === undefined) this.#activityFailed(fact);
         return;
       case "ChildFailed":
-        this.#childFailed(fact.effect, fact.status as WorkflowOutcome, fact.failure);
+        this.#childFailed(fact);
         return;
       case "ChildRejected":
         this.#leaf(fact)?.settle(rejected(errorOf(fact.failure)));
@@ -451,6 +479,9 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
       case "WakeRequested":
         for (const leaf of [...this.leaves.values()])
           if (leaf.work.kind === "timer" && leaf.work.purpose === "sleep") leaf.settle(fulfilled(undefined));
+        return;
+      case "CompensationDecided":
+        this.#compensations?.decide(fact.effect, fact.decision);
         return;
       case "CancelRequested":
         this.#cancel(fact.mode, new CancelledError(fact.reason ?? "cancelled on request"));
@@ -538,7 +569,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     );
   }
 
-  #childFailed(effect: EffectId, status: WorkflowOutcome, failure: Failure): void {
+  #childFailed({ effect, status, failure, compensation }: Extract<Incoming, { type: "ChildFailed" }>): void {
     const leaf = this.leaves.get(effect);
     if (leaf?.work.kind !== "child") return;
     const { workflow } = leaf.work.effect;
@@ -548,17 +579,22 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
         new WorkflowError(`child workflow "${workflow.name}" (${leaf.work.childId}) ended as ${status}: ${failure.message}`, {
           instanceId: leaf.work.childId,
           workflow: workflow.name,
-          status,
+          status: status as WorkflowOutcome,
           cause,
+          ...(compensation !== undefined && { compensation: errorOf(compensation) }),
         }),
       ),
     );
   }
 
-  #cancel(mode: "graceful" | "immediate", reason: CancelledError): void {
-    if (this.#closed !== undefined) return;
-    this.#cancelling = true;
-    if (mode === "graceful" && this.#root !== undefined) {
+  #cancel(mode: CancelMode, reason: CancelledError): void {
+    if (this.#closed !== undefined || this.#rollback !== undefined) return;
+    this.#cancelling ??= { compensate: false };
+    if (mode === "compensate") {
+      this.#cancelling.compensate = true;
+      this.leaves.childrenCompensate = (this.definition.compensation ?? defaultCompensation).on !== "never";
+    }
+    if (mode !== "immediate" && this.#root !== undefined) {
       this.#root.cancel(reason);
       return;
     }
@@ -582,6 +618,8 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   #abandonAll(): void {
     this.#clearReady();
     this.#root?.abandon();
+    this.#rollback?.operation.abandon();
+    this.#rollback?.handling.abandon(closing);
     this.#abandonWaits();
   }
 
@@ -594,14 +632,13 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
 
   #close(outcome: Outcome): void {
     if (this.#broken !== undefined || this.#closed !== undefined) return;
-    if (this.#cancelling) {
-      const error = outcome.ok ? new CancelledError() : outcome.error;
-      this.#closeWith({ type: "InstanceCancelled", failure: failureOf(error) });
+    if (this.#cancelling !== undefined) {
+      this.#endBadly("InstanceCancelled", outcome.ok ? new CancelledError() : outcome.error);
       return;
     }
     const failed = this.#failure !== undefined ? this.#failure : outcome.ok ? undefined : outcome;
     if (failed !== undefined || !outcome.ok) {
-      this.#closeWith({ type: "InstanceFailed", failure: failureOf(withoutEffect(failed?.error)) });
+      this.#endBadly("InstanceFailed", withoutEffect(failed?.error));
       return;
     }
     this.#handlers?.warnOfCutOff();
@@ -617,48 +654,62 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     }
     try {
       const value = parse(this.definition.output, outcome.value, `output of workflow "${this.definition.name}"`, "INVALID_OUTPUT");
-      this.#closeWith({
-        type: "InstanceCompleted",
-        output: this.#commands.encode(value, `output of workflow "${this.definition.name}"`),
-      });
+      const output = this.#commands.encode(value, `output of workflow "${this.definition.name}"`);
+      const unstorable = this.#unstorable();
+      if (unstorable === undefined) this.#closeWith({ type: "InstanceCompleted", output });
+      else this.#endBadly("InstanceFailed", unstorable.error);
     } catch (error) {
-      this.#closeWith({ type: "InstanceFailed", failure: failureOf(error) });
+      this.#endBadly("InstanceFailed", error);
     }
+  }
+
+  /** The run does not come to its end: what it did is undone first, where its policy says so. */
+  #endBadly(type: "InstanceFailed" | "InstanceCancelled", error: unknown): void {
+    this.#abandonWaits();
+    this.leaves.childrenCompensate = false;
+    const failure = failureOf(error);
+    const handling = new OwnedTasks();
+    // A handler that begins with the first compensation is cancelled when the last one has ended.
+    const ended = () => handling.close(closing, () => this.#closeWith(this.#badEnd("InstanceCompensated", failure)));
+    const operation = this.#compensations?.rollback(error, ended);
+    if (operation === undefined) this.#closeWith(this.#badEnd(type, failure));
+    else this.#rollback = { operation, handling };
+  }
+
+  #badEnd(type: "InstanceFailed" | "InstanceCancelled" | "InstanceCompensated", failure: Failure): Closing {
+    const notUndone = this.#compensations?.notUndone;
+    return notUndone === undefined
+      ? { type, failure }
+      : { type: "InstanceCompensationFailed", failure, compensation: failureOf(notUndone) };
   }
 
   #closeWith(command: Closing): void {
     this.#abandonWaits();
-    const unstorable = this.#lastChanges();
-    this.#closed = this.#commands.record(
-      unstorable !== undefined && command.type === "InstanceCompleted"
-        ? { type: "InstanceFailed", failure: failureOf(unstorable) }
-        : command,
-    );
+    // The last steps may have changed something.
+    this.#unstorable();
+    if (!this.#commands.replaying) this.#recordTracked();
+    this.#closed = this.#commands.record(command);
   }
 
-  /** Records what the workflow changed in its last steps; returns why that cannot be stored. */
-  #lastChanges(): unknown {
-    let unstorable: unknown;
+  /** Why what the workflow keeps in its variables cannot be stored. */
+  #unstorable(): { readonly error: unknown } | undefined {
     try {
       this.#context?.trackedVariables.check(this.#commands.limits.payload);
       this.#context?.trackedAttributes.check(this.#commands.limits.payload);
+      return undefined;
     } catch (error) {
-      unstorable = error;
+      return { error };
     }
-    if (!this.#commands.replaying) this.#recordTracked();
-    return unstorable;
   }
 
   /** After each fact: what the workflow keeps in its variables must be storable, now and on every replay. */
   #checkTracked(): void {
     if (this.#closed !== undefined) return;
-    try {
-      this.#context?.trackedVariables.check(this.#commands.limits.payload);
-      this.#context?.trackedAttributes.check(this.#commands.limits.payload);
-    } catch (error) {
-      this.#abandonAll();
-      this.#closeWith({ type: "InstanceFailed", failure: failureOf(error) });
-    }
+    const unstorable = this.#unstorable();
+    // What undoes goes on: what cannot be stored is not recorded.
+    if (unstorable === undefined || this.#rollback !== undefined) return;
+    this.#abandonAll();
+    this.#endBadly("InstanceFailed", unstorable.error);
   }
 
   #recordTracked(): void {

@@ -4,7 +4,8 @@
  * 1. A fiber is in exactly one place: queued to be stepped, stepping, waiting for one operation, closing its tasks, or done.
  * 2. A cancelled fiber is resumed with its `CancelledError` once, after what it waited for has closed; what it yields from then on is clean-up and runs
  *    uncancelled. Its outcome is the cancellation, whatever the generator makes of it.
- * 3. Clean-up that waits is bounded by `cleanupTimeout`; then the fiber is dropped where it stands.
+ * 3. Clean-up that waits is bounded by `cleanupTimeout`; then the fiber is dropped where it stands. Clean-up that undoes what was done gets twice as long each
+ *    time.
  * 4. Tasks that nobody joined end before the fiber does.
  */
 import { type CallSite, Effect } from "../effects/effect.ts";
@@ -15,7 +16,8 @@ import { lineOf } from "./call-site.ts";
 import { closing } from "./closing.ts";
 import type { Execution } from "./execution.ts";
 import { type Done, type Operation, type Outcome, rejected } from "./operation.ts";
-import type { TaskState } from "./task.ts";
+import type { Scope } from "./scope.ts";
+import { OwnedTasks, type TaskState } from "./task.ts";
 import { keepUnrun } from "./unrun.ts";
 
 type Generator = AsyncGenerator<unknown, unknown, unknown>;
@@ -24,6 +26,8 @@ export class Fiber implements Operation {
   readonly execution: Execution;
   /** Path of the fiber: "" for the root, else the effect id of its branch. */
   readonly path: EffectId;
+  /** Where what completes in it is registered to be undone; undefined: in the run. */
+  readonly scope: Scope | undefined;
   /** Where it yielded last: the line to name when it is stuck. */
   lastSite: CallSite | undefined;
   readonly #generator: Generator;
@@ -36,14 +40,16 @@ export class Fiber implements Operation {
   #cancelled: CancelledError | undefined;
   #cancelDelivered = false;
   #cleanupTimer: Operation | undefined;
-  #tasks: TaskState[] | undefined;
+  #cleanups = 0;
+  #tasks: OwnedTasks | undefined;
   #result: Outcome | undefined;
   /** Effects that it made, and has not yielded as far as is known. */
   #unrun: Effect<unknown>[] | undefined;
 
-  constructor(execution: Execution, path: EffectId, generator: Generator, done: Done) {
+  constructor(execution: Execution, path: EffectId, generator: Generator, done: Done, scope?: Scope) {
     this.execution = execution;
     this.path = path;
+    this.scope = scope;
     this.#generator = generator;
     this.#done = done;
     this.#resume = { ok: true, value: undefined };
@@ -56,8 +62,8 @@ export class Fiber implements Operation {
   }
 
   own(task: TaskState): void {
-    this.#tasks ??= [];
-    this.#tasks.push(task);
+    this.#tasks ??= new OwnedTasks();
+    this.#tasks.add(task);
   }
 
   get stepping(): boolean {
@@ -93,11 +99,11 @@ export class Fiber implements Operation {
     this.#waiting?.abandon();
     this.#waiting = undefined;
     this.#cleanupTimer?.abandon();
-    for (const task of this.#tasks ?? []) {
-      task.operation.abandon();
-      // Others may have joined it.
-      if (!task.closed) task.settle(rejected(closing));
-    }
+    this.#tasks?.abandon(closing);
+  }
+
+  undoing(): boolean {
+    return this.#waiting?.undoing?.() === true || this.#tasks?.all.some((task) => task.undoing()) === true;
   }
 
   /** Runs the generator to its next yield. Called by the execution, one fiber at a time. */
@@ -175,14 +181,17 @@ export class Fiber implements Operation {
   }
 
   #boundCleanup(): void {
-    this.#cleanupTimer = this.execution.interpreter.timer(`${this.path}!cleanup`, "cleanup", this.execution.cleanupTimeout, () => {
+    const times = this.#cleanups++;
+    const limit = this.execution.cleanupTimeout * 2 ** times;
+    this.#cleanupTimer = this.execution.interpreter.timer(`${this.path}!cleanup${times === 0 ? "" : times}`, "cleanup", limit, () => {
       this.#cleanupTimer = undefined;
+      if (this.undoing()) {
+        this.#boundCleanup();
+        return;
+      }
       const done = this.#done;
       const reason = this.#cancelled;
-      this.execution.log(
-        "warn",
-        `clean-up of cancelled branch "${this.path}" took longer than ${this.execution.cleanupTimeout} ms and was dropped`,
-      );
+      this.execution.log("warn", `clean-up of cancelled branch "${this.path}" took longer than ${limit} ms and was dropped`);
       this.abandon();
       done(rejected(reason));
     });
@@ -199,19 +208,8 @@ export class Fiber implements Operation {
       });
     this.#cleanupTimer?.abandon();
     this.#cleanupTimer = undefined;
-    const open = (this.#tasks ?? []).filter((task) => !task.closed);
-    if (open.length === 0) {
-      this.#close();
-      return;
-    }
-    let left = open.length;
-    for (const task of open) {
-      task.whenClosed(() => {
-        left -= 1;
-        if (left === 0) this.#close();
-      });
-    }
-    for (const task of open) task.operation.cancel(closing);
+    if (this.#tasks === undefined) this.#close();
+    else this.#tasks.close(closing, () => this.#close());
   }
 
   #close(): void {
@@ -222,7 +220,7 @@ export class Fiber implements Operation {
   }
 
   #warnOfUnjoined(): void {
-    for (const task of this.#tasks ?? []) {
+    for (const task of this.#tasks?.all ?? []) {
       if (!task.failedUnseen) continue;
       const at = task.site && lineOf(task.site);
       this.execution.log("warn", `task ${task.id}${at === undefined ? "" : `, spawned at ${at},`} failed and nothing joined it`, {

@@ -70,6 +70,10 @@ export class Group implements Operation {
     this.#open.clear();
   }
 
+  undoing(): boolean {
+    return [...this.#open.values()].some((operation) => operation.undoing?.() === true);
+  }
+
   #fill(): void {
     this.#starting = true;
     while (this.#decision === undefined && !this.#closed && this.#next < this.#size && this.#open.size < this.#concurrency) {

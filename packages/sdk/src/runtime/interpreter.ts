@@ -7,6 +7,7 @@
 import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import type { AnyEffect } from "../effects/any-effect.ts";
 import { maxBranches } from "../effects/branches.ts";
+import type { Compensation } from "../effects/compensation.ts";
 import type { ContinueAsNewEffect } from "../effects/continue-as-new.ts";
 import { type Branch, type CallSite, Effect } from "../effects/effect.ts";
 import { Task } from "../effects/task.ts";
@@ -18,12 +19,14 @@ import { decodePayload } from "../model/payload.ts";
 import { closing } from "./closing.ts";
 import { allPolicy, anyPolicy, racePolicy, settledPolicy, tolerantPolicy } from "./combinators.ts";
 import type { Commands } from "./commands.ts";
+import type { Compensations } from "./compensations.ts";
 import { ask, type Conditions } from "./conditions.ts";
 import type { EventWaits } from "./event-waits.ts";
 import type { Fiber } from "./fiber.ts";
 import { Group } from "./group.ts";
 import type { Leaves } from "./leaf.ts";
 import { closedOperation, type Done, fulfilled, type Operation, rejected } from "./operation.ts";
+import type { Scope } from "./scope.ts";
 import { TaskState } from "./task.ts";
 
 type Kind<K extends AnyEffect["kind"]> = Extract<AnyEffect, { kind: K }>;
@@ -39,7 +42,8 @@ export interface Surroundings {
   /** Set when the execution can go no further. */
   readonly broken: Error | undefined;
   readonly definition: Pick<WorkflowDefinition, "errors">;
-  newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done): Operation;
+  readonly compensations: Compensations;
+  newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done, scope: Scope | undefined): Operation;
 }
 
 export class Interpreter {
@@ -64,7 +68,7 @@ export class Interpreter {
     const known = effect as AnyEffect;
     try {
       // What the limit advises is not held to it.
-      if (known.kind !== "continueAsNew") this.#commands.checkHistory();
+      if (known.kind !== "continueAsNew") this.#commands.checkHistory(fiber.scope?.undoing === true);
     } catch (error) {
       done(rejected(error));
       return closedOperation;
@@ -77,7 +81,7 @@ export class Interpreter {
       case "event":
         return this.#event(known, id ?? fiber.nextId(), done);
       case "child":
-        return this.#child(known, id ?? fiber.nextId(), done);
+        return this.#child(known, id ?? fiber.nextId(), fiber, done);
       case "sideEffect":
         return this.#sideEffect(known, id ?? fiber.nextId(), done);
       case "all":
@@ -93,6 +97,10 @@ export class Interpreter {
         return this.#timeout(known, id ?? fiber.nextId(), fiber, done);
       case "shield":
         return this.#shield(known, id ?? fiber.nextId(), fiber, done);
+      case "saga":
+        return this.#saga(known, id ?? fiber.nextId(), fiber, done);
+      case "compensateNow":
+        return this.#surroundings.compensations.now(id ?? fiber.nextId(), fiber.scope, known.site, done);
       case "condition":
         return this.#condition(known, id ?? fiber.nextId(), done);
       case "continueAsNew":
@@ -125,7 +133,7 @@ export class Interpreter {
       return closedOperation;
     }
     if (branch instanceof Effect) return this.begin(branch, id, fiber, done);
-    if (isGenerator(branch)) return this.#surroundings.newFiber(id, branch, done);
+    if (isGenerator(branch)) return this.#surroundings.newFiber(id, branch, done, fiber.scope);
     done(
       rejected(
         new AuthoringError(
@@ -142,8 +150,9 @@ export class Interpreter {
     return this.timerAt(id, purpose, this.#surroundings.now + delay, undefined, fired);
   }
 
-  #activity(effect: Kind<"activity">, given: EffectId | undefined, fiber: Fiber, done: Done): Operation {
-    const { definition, options } = effect;
+  #activity(asked: Kind<"activity">, given: EffectId | undefined, fiber: Fiber, done: Done): Operation {
+    const effect = fiber.scope?.undoing === true ? this.#undoing(asked, fiber.scope) : asked;
+    const { definition, options, compensation } = effect;
     try {
       const id = this.#customId(options.id) ?? given ?? fiber.nextId();
       const command = this.#commands.record(
@@ -156,11 +165,21 @@ export class Interpreter {
         },
         effect.site,
       );
-      return this.#leaves.open(command.effect, { kind: "activity", effect }, effect.site, done);
+      const told = compensation === undefined ? done : this.#watch(compensation, command.effect, definition.name, fiber, done);
+      return this.#leaves.open(command.effect, { kind: "activity", effect }, effect.site, told);
     } catch (error) {
       done(rejected(error));
       return closedOperation;
     }
+  }
+
+  /** An activity that undoes something, with the retries that the workflow wants for such. */
+  #undoing(effect: Kind<"activity">, { policy: { retry } }: Scope): Kind<"activity"> {
+    return retry === undefined ? effect : effect.with({ retry: { ...retry, ...effect.options.retry } });
+  }
+
+  #watch(compensation: Compensation, undoes: EffectId, name: string, { scope }: Fiber, done: Done): Done {
+    return this.#surroundings.compensations.watch(compensation, undoes, name, scope, done);
   }
 
   /** Effect ids that users choose live apart from positional ones, and each is used once in a run. */
@@ -211,8 +230,8 @@ export class Interpreter {
     };
   }
 
-  #child(effect: Kind<"child">, id: EffectId, done: Done): Operation {
-    const { workflow } = effect;
+  #child(effect: Kind<"child">, id: EffectId, fiber: Fiber, done: Done): Operation {
+    const { workflow, compensation } = effect;
     try {
       const run = this.#commands.replaying ? "" : this.#surroundings.newRunId();
       const command = this.#commands.record(
@@ -228,7 +247,8 @@ export class Interpreter {
         },
         effect.site,
       );
-      return this.#leaves.open(id, { kind: "child", effect, childId: command.id }, effect.site, done);
+      const told = compensation === undefined ? done : this.#watch(compensation, id, workflow.name, fiber, done);
+      return this.#leaves.open(id, { kind: "child", effect, childId: command.id }, effect.site, told);
     } catch (error) {
       done(rejected(error));
       return closedOperation;
@@ -331,13 +351,26 @@ export class Interpreter {
         branch.abandon();
         timer.abandon();
       },
+      undoing: () => branch.undoing?.() === true,
     };
   }
 
   #shield(effect: Kind<"shield">, id: EffectId, fiber: Fiber, done: Done): Operation {
     const branch = this.startBranch(() => effect.branch as Branch, `${id}.0`, fiber, done);
     // A cancellation of the surroundings is told when the branch has ended.
-    return { cancel() {}, abandon: () => branch.abandon() };
+    return { cancel() {}, abandon: () => branch.abandon(), undoing: () => branch.undoing?.() === true };
+  }
+
+  #saga(effect: Kind<"saga">, id: EffectId, fiber: Fiber, done: Done): Operation {
+    const { branch, options, site } = effect;
+    return this.#surroundings.compensations.saga(
+      id,
+      options,
+      fiber.scope,
+      site,
+      (scope, ended) => this.#surroundings.newFiber(`${id}.0`, flowOf(branch, id), ended, scope),
+      done,
+    );
   }
 
   #continueAsNew(effect: Kind<"continueAsNew">, given: EffectId | undefined, fiber: Fiber, done: Done): Operation {
@@ -467,6 +500,17 @@ function tolerated(effect: Extract<AnyEffect, { kind: "map" }>, size: number): n
   if (minSuccess === undefined && tolerateFailures === undefined) return undefined;
   const byPercent = tolerateFailures?.percent === undefined ? size : Math.floor((size * tolerateFailures.percent) / 100);
   return Math.min(tolerateFailures?.count ?? size, byPercent, size - (minSuccess ?? 0));
+}
+
+/** A branch as a generator: what a saga covers has a fiber, and thereby a scope, of its own. */
+async function* flowOf(branch: Branch, id: EffectId): AsyncGenerator<unknown, unknown, unknown> {
+  const made: unknown = typeof branch === "function" ? branch() : branch;
+  if (made instanceof Effect) return yield made;
+  if (isGenerator(made)) return yield* made;
+  throw new AuthoringError(
+    `The branch of saga ${id} returned neither an effect nor an async generator. Write it as \`async function* () { … }\`.`,
+    "FOREIGN_YIELD",
+  );
 }
 
 function isGenerator(value: unknown): value is AsyncGenerator<unknown, unknown, unknown> {

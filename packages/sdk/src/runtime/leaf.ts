@@ -23,6 +23,8 @@ export type LeafWork =
 export class Leaves {
   readonly #open = new Map<EffectId, Leaf>();
   readonly #commands: Commands;
+  /** Children that the run no longer wants are told to undo what they did, and are waited for. */
+  childrenCompensate = false;
 
   constructor(commands: Commands) {
     this.#commands = commands;
@@ -51,6 +53,13 @@ export class Leaves {
     return this.#open.get(leaf.id) === leaf && this.#open.delete(leaf.id);
   }
 
+  /** Asks a child to undo what it did; false when the leaf is none, or one that is left alone. */
+  compensates({ id, work }: Leaf, reason: CancelledError): boolean {
+    if (!this.childrenCompensate || work.kind !== "child" || work.effect.onParentClose === "abandon") return false;
+    this.#commands.record({ type: "ChildCancelRequested", effect: id, reason: reason.message });
+    return true;
+  }
+
   cancelled(leaf: Leaf): void {
     this.#commands.record({ type: "EffectCancelled", effect: leaf.id });
   }
@@ -62,6 +71,8 @@ export class Leaf implements Operation {
   readonly site: CallSite | undefined;
   readonly #leaves: Leaves;
   readonly #done: Done;
+  /** Why the child was asked to undo what it did. */
+  #asked: CancelledError | undefined;
 
   constructor(leaves: Leaves, id: EffectId, work: LeafWork, site: CallSite | undefined, done: Done) {
     this.#leaves = leaves;
@@ -72,10 +83,16 @@ export class Leaf implements Operation {
   }
 
   settle(outcome: Outcome): void {
-    if (this.#leaves.close(this)) this.#done(outcome);
+    if (!this.#leaves.close(this)) return;
+    this.#done(this.#asked === undefined || outcome.ok ? outcome : rejected(this.#asked));
   }
 
   cancel(reason: CancelledError): void {
+    if (this.#asked !== undefined) return;
+    if (this.#leaves.get(this.id) === this && this.#leaves.compensates(this, reason)) {
+      this.#asked = reason;
+      return;
+    }
     if (!this.#leaves.close(this)) return;
     this.#leaves.cancelled(this);
     this.#done(rejected(reason));

@@ -16,6 +16,8 @@ export type Done = (outcome: Outcome) => void;
 export interface Operation {
   cancel(reason: CancelledError): void;
   abandon(): void;
+  /** Whether something is being undone in it. */
+  undoing?(): boolean;
 }
 
 export const fulfilled = (value: unknown): Outcome => ({ ok: true, value });

@@ -9,7 +9,7 @@
 import { type CallSite, sitesAreRemembered } from "../effects/effect.ts";
 import { DeterminismError } from "../model/errors.ts";
 import { keyText } from "../model/event-key.ts";
-import type { CodeLine, Command, EffectId, HistoryFact, Payload, Turn } from "../model/history.ts";
+import type { CodeLine, Command, EffectId, HistoryFact, Payload, PlannedCompensation, Turn } from "../model/history.ts";
 import { lineOf } from "./call-site.ts";
 
 /** Commands that replay passes over: what follows from the code's variables is made again by itself, and marks of changes are asked for by `patched`. */
@@ -28,16 +28,26 @@ const commandTypes: Record<Command["type"], true> = {
   UpdateCompleted: true,
   UpdateFailed: true,
   EffectCancelled: true,
+  ChildCancelRequested: true,
+  CompensationStarted: true,
+  CompensationCompleted: true,
+  CompensationFailed: true,
+  CompensationStuck: true,
   VariablesChanged: true,
   AttributesChanged: true,
   InstanceCompleted: true,
   InstanceFailed: true,
   InstanceCancelled: true,
   InstanceTerminated: true,
+  InstanceCompensated: true,
+  InstanceCompensationFailed: true,
   InstanceContinuedAsNew: true,
 };
 
 export const isCommand = (fact: HistoryFact): fact is Command => fact.type in commandTypes;
+
+/** Compensations that a message names. */
+const shownCompensations = 5;
 
 /** How a command is named in a message: its kind, name and place. */
 export function describeFact(fact: HistoryFact): string {
@@ -63,6 +73,17 @@ export function describeFact(fact: HistoryFact): string {
       return `the end of update ${fact.message}`;
     case "EffectCancelled":
       return `cancellation of effect ${fact.effect}`;
+    case "ChildCancelRequested":
+      return `request to child ${fact.effect} to undo what it did`;
+    case "CompensationStarted": {
+      const undone = fact.compensations.map(({ undoes, name }) => `"${name}" (effect ${undoes})`);
+      return `compensation of ${undone.slice(0, shownCompensations).join(", ")}${undone.length > shownCompensations ? ", …" : ""}`;
+    }
+    case "CompensationCompleted":
+      return `the end of compensation ${fact.effect}`;
+    case "CompensationFailed":
+    case "CompensationStuck":
+      return `the failure of compensation ${fact.effect}`;
     case "InstanceCompleted":
       return "the end of the workflow (completed)";
     case "InstanceFailed":
@@ -71,6 +92,10 @@ export function describeFact(fact: HistoryFact): string {
       return "the end of the workflow (cancelled)";
     case "InstanceTerminated":
       return "the end of the workflow (terminated)";
+    case "InstanceCompensated":
+      return "the end of the workflow (compensated)";
+    case "InstanceCompensationFailed":
+      return "the end of the workflow (not all of it is compensated)";
     case "InstanceContinuedAsNew":
       return "the end of the run (continued as new)";
     default:
@@ -91,6 +116,8 @@ function matches(recorded: HistoryFact, command: Command): boolean {
       return command.digest === (recorded as typeof command).digest;
     case "EventAwaited":
       return command.name === (recorded as typeof command).name && command.key === (recorded as typeof command).key;
+    case "CompensationStarted":
+      return sameCompensations(command.compensations, (recorded as typeof command).compensations);
     case "EventConsumed":
     case "UpdateCompleted":
     case "UpdateFailed":
@@ -98,6 +125,13 @@ function matches(recorded: HistoryFact, command: Command): boolean {
     default:
       return true;
   }
+}
+
+function sameCompensations(asked: readonly PlannedCompensation[], recorded: readonly PlannedCompensation[]): boolean {
+  return (
+    asked.length === recorded.length &&
+    asked.every(({ effect, undoes }, index) => effect === recorded[index]?.effect && undoes === recorded[index]?.undoes)
+  );
 }
 
 /** Characters of the value that a fact holds. */
@@ -201,12 +235,13 @@ export class Recorder {
     return fact;
   }
 
-  /** Whether the replayed turn goes on with a command of this type. */
-  nextIs(type: Command["type"]): boolean {
+  /** Whether the replayed turn goes on with a command of this type, and of this effect where one is named. */
+  nextIs(type: Command["type"], effect?: EffectId): boolean {
     const turn = this.#replayed;
     if (turn === undefined) return false;
     this.#skipDerived(turn);
-    return turn.events[this.#cursor]?.type === type;
+    const next = turn.events[this.#cursor];
+    return next?.type === type && (effect === undefined || ("effect" in next && next.effect === effect));
   }
 
   /** Whether a change applies: it does from where it was recorded first, which is here when nothing is replayed. */

@@ -15,6 +15,7 @@ export class TaskState {
   #joined = false;
   #joiners = new Set<Done>();
   #onClosed: (() => void)[] | undefined;
+  #asked = false;
 
   constructor(id: EffectId, site?: CallSite) {
     this.id = id;
@@ -47,6 +48,15 @@ export class TaskState {
     }
   }
 
+  /** Whether something is being undone in it. Tasks may wait for each other in a circle. */
+  undoing(): boolean {
+    if (this.#asked) return false;
+    this.#asked = true;
+    const undoing = this.operation.undoing?.() === true;
+    this.#asked = false;
+    return undoing;
+  }
+
   join(done: Done): Operation {
     this.#joined = true;
     if (this.outcome !== undefined) {
@@ -54,15 +64,55 @@ export class TaskState {
       return closedOperation;
     }
     this.#joiners.add(done);
-    return new Join(this.#joiners, done);
+    return new Join(this, this.#joiners, done);
+  }
+}
+
+/** The tasks of a generator, which end with it. */
+export class OwnedTasks {
+  readonly #tasks: TaskState[] = [];
+
+  add(task: TaskState): void {
+    this.#tasks.push(task);
+  }
+
+  get all(): readonly TaskState[] {
+    return this.#tasks;
+  }
+
+  /** Cancels those that are open, and those that come meanwhile; tells when none is left. */
+  close(reason: CancelledError, closed: () => void): void {
+    const open = this.#tasks.filter((task) => !task.closed);
+    if (open.length === 0) {
+      closed();
+      return;
+    }
+    let left = open.length;
+    for (const task of open) {
+      task.whenClosed(() => {
+        left -= 1;
+        if (left === 0) this.close(reason, closed);
+      });
+    }
+    for (const task of open) task.operation.cancel(reason);
+  }
+
+  abandon(reason: CancelledError): void {
+    for (const task of this.#tasks) {
+      task.operation.abandon();
+      // Others may have joined it.
+      if (!task.closed) task.settle({ ok: false, error: reason });
+    }
   }
 }
 
 /** Waiting for a task; giving up the wait leaves the task alone. */
 class Join implements Operation {
+  readonly #task: TaskState;
   readonly #joiners: Set<Done>;
   readonly #done: Done;
-  constructor(joiners: Set<Done>, done: Done) {
+  constructor(task: TaskState, joiners: Set<Done>, done: Done) {
+    this.#task = task;
     this.#joiners = joiners;
     this.#done = done;
   }
@@ -71,5 +121,8 @@ class Join implements Operation {
   }
   abandon(): void {
     this.#joiners.delete(this.#done);
+  }
+  undoing(): boolean {
+    return this.#task.undoing();
   }
 }

@@ -44,7 +44,10 @@ function kindOf(effect: AnyEffect): string {
       return `${effect.after}`;
     case "spawn":
     case "shield":
+    case "saga":
       return typeof effect.branch;
+    case "compensateNow":
+      return typeof effect.site;
     case "condition":
       return typeof effect.until;
     case "patched":
@@ -78,6 +81,10 @@ describe("an effect", () => {
     [w.map([1], (n) => score(n)), "map"],
     [w.timeout(score(1), 5), "timeout"],
     [w.spawn(score(1)), "spawn"],
+    [w.saga(score(1)), "saga"],
+    [w.compensateNow(), "compensateNow"],
+    [score(1).compensate(() => score(2)), "activity"],
+    [w.child(ship, "x").compensate(() => score(2)), "child"],
     [w.sideEffect(() => 1), "sideEffect"],
     [task("1"), "task"],
     [task("1").cancel(), "cancelTask"],

@@ -26,6 +26,7 @@ run("yield-effects", {
     inWorkflow("yield* all([charge(1), charge(2).with({ id: 'x' }), () => charge(3)]);"),
     inWorkflow("yield* race({ a: () => { return charge(1); }, b: sleep('1s') });"),
     inWorkflow("const task = yield* spawn(charge(1)); yield* task.cancel();"),
+    inWorkflow("yield* charge(1).compensate((paid) => charge(-paid)).with({ id: 'x' });"),
     inWorkflow("if (yield* charge(1)) yield* sleep('1s');"),
     inWorkflow("console.log(help()); other.cancel(); thing.with(1);"),
     // Not workflow code.
@@ -37,6 +38,16 @@ run("yield-effects", {
   invalid: [
     { code: inWorkflow("charge(1);"), output: inWorkflow("yield* charge(1);"), errors: [{ messageId: "dropped", line: 4 }] },
     { code: inWorkflow("charge(1).with({});"), output: inWorkflow("yield* charge(1).with({});"), errors: [{ messageId: "dropped" }] },
+    {
+      code: inWorkflow("charge(1).with({}).compensate((paid) => charge(-paid));"),
+      output: inWorkflow("yield* charge(1).with({}).compensate((paid) => charge(-paid));"),
+      errors: [{ messageId: "dropped" }],
+    },
+    {
+      code: inWorkflow("yield* charge(1).compensate(() => { charge(-1); });"),
+      output: null,
+      errors: [{ messageId: "dropped" }],
+    },
     { code: inWorkflow("void charge(1);"), output: null, errors: [{ messageId: "dropped" }] },
     {
       code: inWorkflow("const paid = await charge(1);"),

@@ -21,14 +21,15 @@ test("a graph of everything", () => {
   n4>"event"]
   n5[["child"]]
   n6[/"sideEffect"/]
-  n7[/"branches"\\]
-  n8("scope")
-  n9{"choice"}
-  n10(("loop"))
-  n11("try")
-  n12[["call"]]
-  n13["unknown"]
-  n14["more"]
+  n7[\\"compensation"\\]
+  n8[/"branches"\\]
+  n9("scope")
+  n10{"choice"}
+  n11(("loop"))
+  n12("try")
+  n13[["call"]]
+  n14["unknown"]
+  n15["more"]
   n0 --> n1
   n0 --> n1
   n0 --> n1
@@ -36,9 +37,10 @@ test("a graph of everything", () => {
   n0 -.-> n1
   n0 -.-> n1
   n0 -.-> n1
-  n9 -->|"true"| n1
+  n0 -.-> n1
+  n10 -->|"true"| n1
   classDef unknown fill:#ffffff,stroke:#9ca3af,color:#4b5563,stroke-dasharray:4 3
-  class n13,n14 unknown
+  class n14,n15 unknown
 `.replace('n0 -.->|"retry"| n0', 'n0 -.->|"retry"| n1'),
   );
 });

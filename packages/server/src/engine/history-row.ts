@@ -42,6 +42,11 @@ export class HistoryRows {
     return typeof text === "string" ? text.slice(1, -1) : text.then((array) => array.slice(1, -1));
   }
 
+  encodeFailure(failure: Failure): string | Promise<string> {
+    if (this.#codec === undefined) return JSON.stringify(failure);
+    return mapFailure(failure, (payload) => this.#encodePayload(payload)).then((mapped) => JSON.stringify(mapped));
+  }
+
   async decodeFact(text: string): Promise<HistoryFact> {
     const turn = await this.decode({
       seq: 1,
@@ -82,7 +87,8 @@ async function mapFact(fact: HistoryFact, map: (payload: Payload) => Promise<Pay
   for (const field of payloadFields) if (typeof mapped[field] === "string") mapped[field] = await map(mapped[field]);
   if ("carried" in fact && fact.carried !== undefined)
     mapped.carried = await Promise.all(fact.carried.map(async (event) => ({ ...event, payload: await map(event.payload) })));
-  if ("failure" in fact) mapped.failure = await mapFailure(fact.failure, map);
+  if ("failure" in fact && fact.failure !== undefined) mapped.failure = await mapFailure(fact.failure, map);
+  if ("compensation" in fact && fact.compensation !== undefined) mapped.compensation = await mapFailure(fact.compensation, map);
   return mapped as HistoryFact;
 }
 

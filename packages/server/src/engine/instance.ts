@@ -264,7 +264,7 @@ export class Instance implements Job {
 
   #deliver(turn: OpenTurn, fact: Incoming): boolean {
     if (this.execution === undefined) {
-      this.#fold(turn, ends(fact) ? endWithoutCode(this.state, fact) : [fact]);
+      this.#fold(turn, ends(this.state, fact) ? endWithoutCode(this.state, fact) : [fact]);
       return false;
     }
     this.execution.deliver(fact);
@@ -273,7 +273,7 @@ export class Instance implements Job {
 
   /** Whether an item needs code that cannot be run now. */
   #mustWait(fact: Incoming): boolean {
-    if (ends(fact) || fact.type === "Parked") return false;
+    if (ends(this.state, fact) || fact.type === "Parked") return false;
     return this.execution === undefined || (this.state.parked !== undefined && fact.type !== "Resumed");
   }
 
@@ -332,9 +332,9 @@ export class Instance implements Job {
 
 type EndRequest = Extract<Incoming, { type: "TerminateRequested" | "CancelRequested" }>;
 
-/** What ends a run without entering its code. */
-const ends = (fact: Incoming): fact is EndRequest =>
-  fact.type === "TerminateRequested" || (fact.type === "CancelRequested" && fact.mode === "immediate");
+/** What ends a run without entering its code. One that undoes what it did is only terminated. */
+const ends = (state: InstanceState, fact: Incoming): fact is EndRequest =>
+  fact.type === "TerminateRequested" || (fact.type === "CancelRequested" && fact.mode === "immediate" && state.compensating === undefined);
 
 /** How a run ends whose code cannot be run: everything open is closed, then it is terminated or cancelled. */
 function endWithoutCode(state: InstanceState, fact: EndRequest): HistoryFact[] {

@@ -63,6 +63,8 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
     case "CancelRequested":
     case "TerminateRequested":
       return judgeMessage(state, fact);
+    case "CompensationDecided":
+      return judgeDecision(state, fact);
     case "Parked":
       return when(!state.closed && state.parked?.message !== fact.failure.message);
     case "Resumed":
@@ -91,12 +93,31 @@ function judgeMessage(state: InstanceState, fact: Extract<Incoming, { message: s
   };
 }
 
+function judgeDecision(state: InstanceState, fact: Extract<Incoming, { type: "CompensationDecided" }>): Verdict {
+  const verdict = judgeMessage(state, fact);
+  if (verdict.kind !== "apply") return verdict;
+  const compensation = state.compensations.get(fact.effect);
+  if (compensation?.state === "stuck") return apply;
+  const stuck = [...state.compensations].flatMap(([effect, { state }]) => (state === "stuck" ? [effect] : []));
+  const which = stuck.length === 0 ? "None is at present" : `Stuck at present: ${stuck.join(", ")}`;
+  return {
+    kind: "refuse",
+    error:
+      compensation === undefined
+        ? new ApiError(`The run has no compensation "${fact.effect}" to decide on. ${which}.`, { code: "COMPENSATION_NOT_FOUND" })
+        : new ApiError(`Compensation "${fact.effect}" is ${compensation.state}: only one that is stuck can be decided on. ${which}.`, {
+            code: "COMPENSATION_NOT_STUCK",
+          }),
+  };
+}
+
 /** Whether somebody says it to the run, rather than that something came of what the run asked for. */
 export function isMessage(fact: Incoming): boolean {
   return (
     fact.type === "EventReceived" ||
     fact.type === "UpdateRequested" ||
     fact.type === "WakeRequested" ||
+    fact.type === "CompensationDecided" ||
     fact.type === "CancelRequested" ||
     fact.type === "TerminateRequested"
   );
@@ -138,6 +159,7 @@ export function mailIdentity(fact: Incoming): string {
     case "EventReceived":
     case "UpdateRequested":
     case "WakeRequested":
+    case "CompensationDecided":
     case "CancelRequested":
     case "TerminateRequested":
       return `message:${fact.message}`;

@@ -1,5 +1,13 @@
 /** What is said to runs: events, updates, queries, requests to wake and to end. Whoever says it is answered when it is durable. */
-import { type CancelMode, checkName, type Delivered, encodePayload, type Incoming, type UpdateResponse } from "@wovyr/sdk/internal";
+import {
+  type CancelMode,
+  type CompensationDecision,
+  checkName,
+  type Delivered,
+  encodePayload,
+  type Incoming,
+  type UpdateResponse,
+} from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { Tenancy } from "./tenancy.ts";
 
@@ -57,6 +65,22 @@ export class Messages {
       message,
       mode,
       ...(reason !== undefined && { reason }),
+    }));
+  }
+
+  decideCompensation(
+    id: string,
+    effect: string,
+    decision: CompensationDecision,
+    options: { readonly runId?: string; readonly note?: string; readonly idempotencyKey?: string } = {},
+  ): Promise<Delivered> {
+    const { note } = options;
+    return this.#message(id, options, (message) => ({
+      type: "CompensationDecided",
+      message,
+      effect: checkName(effect, "the id of a compensation"),
+      decision,
+      ...(note !== undefined && { note }),
     }));
   }
 

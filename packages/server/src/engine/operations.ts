@@ -48,6 +48,7 @@ export function localOperations(tenant: string, engine: () => Engine, startsInFl
     update: (id, update, input, options) => messages.update(id, update, input, options),
     wake: (id, options) => messages.wake(id, options),
     cancel: (id, options) => messages.cancel(id, options),
+    decideCompensation: (id, effect, decision, options) => messages.decideCompensation(id, effect, decision, options),
     terminate: (id, options) => messages.terminate(id, options),
 
     health: async () => healthOf(engine()),

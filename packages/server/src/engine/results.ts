@@ -4,7 +4,15 @@
  * 1. A chain of runs that went on as new ones has one result: the last one's.
  */
 import { WovyrError } from "@wovyr/sdk";
-import { type ClosedResult, type Closing, decodePayload, isClosed, type ResultResponse, viewOfFailure } from "@wovyr/sdk/internal";
+import {
+  type ClosedResult,
+  type Closing,
+  decodePayload,
+  isClosed,
+  isClosingEvent,
+  type ResultResponse,
+  viewOfFailure,
+} from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { statusOf } from "./views.ts";
@@ -101,19 +109,11 @@ export class Results {
       run,
     });
     const turn = last === undefined ? undefined : await engine.rows.decode(last);
-    const closing = turn?.events.findLast((fact): fact is Closing => closingTypes.has(fact.type));
+    const closing = turn?.events.findLast((fact): fact is Closing => isClosingEvent(fact.type));
     if (closing === undefined) throw new WovyrError(`run ${run} is closed, but its history does not say how`, { code: "INTERNAL" });
     return closedResult(id, run, closing);
   }
 }
-
-const closingTypes: ReadonlySet<string> = new Set([
-  "InstanceCompleted",
-  "InstanceFailed",
-  "InstanceCancelled",
-  "InstanceTerminated",
-  "InstanceContinuedAsNew",
-] satisfies Closing["type"][]);
 
 /** The result of one run, with the run that goes on from it. */
 type LinkedResult = ResultResponse & { readonly continuedTo?: string };
@@ -149,6 +149,16 @@ export function closedResult(id: string, run: string, closing: Closing): ClosedR
         runId: run,
         status: "Terminated",
         failure: viewOfFailure(closing.failure),
+      };
+    case "InstanceCompensated":
+      return { id, runId: run, status: "Compensated", failure: viewOfFailure(closing.failure) };
+    case "InstanceCompensationFailed":
+      return {
+        id,
+        runId: run,
+        status: "CompensationFailed",
+        failure: viewOfFailure(closing.failure),
+        compensation: viewOfFailure(closing.compensation),
       };
   }
 }

@@ -229,7 +229,7 @@ export class Revival {
 
   /** The lines that an open run waits at; empty when its code is not here. */
   async waitingAt(row: InstanceRow): Promise<readonly string[]> {
-    if (row.status !== "open" || this.#engine.unavailable !== undefined) return [];
+    if ((row.status !== "open" && row.status !== "compensating") || this.#engine.unavailable !== undefined) return [];
     if (sitesAreRemembered()) {
       await this.load(row);
       const instance = this.#engine.table.get(row.run) ?? (await this.replayed(row).catch(() => undefined));

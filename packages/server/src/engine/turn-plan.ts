@@ -4,7 +4,8 @@
  * 1. Built fact by fact, each before it is folded into the run's state, so that what a fact closes can still be looked up.
  * 2. What a turn both starts and closes leaves no trace outside.
  */
-import type { Closing, EffectId, HistoryFact, Incoming, InstanceState, OpenChild, OpenWait } from "@wovyr/sdk/internal";
+import type { Closing, EffectId, Failure, HistoryFact, Incoming, InstanceState, OpenChild, OpenWait } from "@wovyr/sdk/internal";
+import type { DeadLetterWrite } from "./ports/store.ts";
 
 type ChildStarted = Extract<HistoryFact, { type: "ChildStarted" }>;
 
@@ -15,6 +16,9 @@ export type Send = {
   readonly message: string;
   readonly fact: Incoming;
 };
+
+/** Work that was given up; its failure is not encoded yet. */
+export type GivenUp = Omit<DeadLetterWrite, "failure"> & { readonly failure: Failure };
 
 export const retryTimer = (effect: EffectId): EffectId => `${effect}!retry`;
 const retrySuffix = "!retry";
@@ -37,6 +41,8 @@ export class TurnPlan {
   /** Events and keys of which the turn was told publications. */
   #publications: Set<string> | undefined;
   #sends: Send[] | undefined;
+  #deadLetters: Map<EffectId, GivenUp> | undefined;
+  #deadLettersDone: Set<EffectId> | undefined;
   closing: Closing | undefined;
   attributesChanged = false;
   readonly #run: string;
@@ -80,6 +86,14 @@ export class TurnPlan {
 
   get sends(): readonly Send[] {
     return this.#sends ?? nothing;
+  }
+
+  get deadLetters(): Iterable<GivenUp> {
+    return this.#deadLetters?.values() ?? nothing;
+  }
+
+  get deadLettersDone(): Iterable<EffectId> {
+    return this.#deadLettersDone ?? nothing;
   }
 
   /** `state` is the run's before the fact. */
@@ -131,11 +145,26 @@ export class TurnPlan {
       case "InstanceFailed":
       case "InstanceCancelled":
       case "InstanceTerminated":
+      case "InstanceCompensated":
+      case "InstanceCompensationFailed":
       case "InstanceContinuedAsNew":
         this.closing = fact;
         return;
       case "EventAwaited":
         this.#wait(fact.effect, fact);
+        return;
+      case "ChildCancelRequested":
+        this.#compensateChild(fact, state);
+        return;
+      case "CompensationStarted":
+        // One that was given up while it was stuck is begun anew.
+        for (const { effect } of fact.compensations) if (state.compensations.get(effect)?.state === "stuck") this.#endDeadLetter(effect);
+        return;
+      case "CompensationStuck":
+        this.#compensationStuck(fact, state);
+        return;
+      case "CompensationDecided":
+        this.#endDeadLetter(fact.effect);
         return;
       case "EventReceived":
         this.#told(fact);
@@ -156,6 +185,8 @@ export class TurnPlan {
       case "CancelRequested":
       case "TerminateRequested":
       case "SideEffectRecorded":
+      case "CompensationCompleted":
+      case "CompensationFailed":
       case "VariablesChanged":
         return;
       default:
@@ -232,6 +263,27 @@ export class TurnPlan {
     // A child that outlives its parent is started even when the turn that asks for it also ends the wait for it.
     if (child === undefined || child.onParentClose === "abandon") return;
     if (this.#children?.delete(effect) !== true) this.#closeChild(effect, child);
+  }
+
+  #compensationStuck({ effect, failure }: Extract<HistoryFact, { type: "CompensationStuck" }>, state: InstanceState): void {
+    const compensation = state.compensations.get(effect);
+    if (compensation === undefined) return;
+    const { name, tries } = compensation;
+    this.#deadLetters ??= new Map();
+    this.#deadLetters.set(effect, { effect, kind: "compensation", name, attempts: tries, failure });
+  }
+
+  #endDeadLetter(effect: EffectId): void {
+    if (this.#deadLetters?.delete(effect) === true) return;
+    this.#deadLettersDone ??= new Set();
+    this.#deadLettersDone.add(effect);
+  }
+
+  #compensateChild({ effect, reason }: Extract<HistoryFact, { type: "ChildCancelRequested" }>, state: InstanceState): void {
+    const child = state.children.get(effect);
+    if (child === undefined) return;
+    const message = `${this.#run}:${effect}:compensate`;
+    this.#send({ run: child.run, id: child.id, message, fact: { type: "CancelRequested", message, mode: "compensate", reason } });
   }
 
   #closeChild(effect: EffectId, child: OpenChild): void {

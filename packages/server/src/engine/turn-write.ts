@@ -13,7 +13,7 @@ import {
 import type { HistoryRows } from "./history-row.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
 import { mailIdentity } from "./mail.ts";
-import type { Attributes, ChildWrite, InboxMessage, StoredStatus, TurnWrite, WaitWrite } from "./ports/store.ts";
+import type { Attributes, ChildWrite, DeadLetterWrite, InboxMessage, StoredStatus, TurnWrite, WaitWrite } from "./ports/store.ts";
 import type { Send } from "./turn-plan.ts";
 
 /** What the engine lends for it. */
@@ -44,18 +44,22 @@ export function prepareTurn(instance: Instance, turn: OpenTurn, context: TurnWri
   const { plan } = turn;
   const sends = plan.closing === undefined ? plan.sends : withParent(instance, plan.sends, plan.closing);
   const starts = startsOf(instance, turn, context);
+  const givenUp = [...plan.deadLetters];
   const events = context.rows.encode(turn.facts);
-  if (typeof events === "string" && sends.length === 0 && starts.length === 0)
-    return { write: turnWrite(instance, turn, events, nothing, nothing, context), children: nothing, sends: nothing };
+  if (typeof events === "string" && sends.length === 0 && starts.length === 0 && givenUp.length === 0)
+    return { write: turnWrite(instance, turn, events, nothing, nothing, nothing, context), children: nothing, sends: nothing };
   const facts = [...sends.map((send) => send.fact), ...starts.map((start) => start.fact)].map((fact) => context.rows.encodeFact(fact));
-  const finish = (text: string, texts: readonly string[]): PreparedTurn => {
+  const failures = givenUp.map(({ failure }) => context.rows.encodeFailure(failure));
+  const finish = (text: string, texts: readonly string[], failureTexts: readonly string[]): PreparedTurn => {
     const children = starts.map((start, index) => childWrite(instance, start, texts[sends.length + index] as string, context));
     const messages = sends.map((send, index) => messageOf(instance, send, texts[index] as string, context));
     const childWrites = children.map((child) => child.write);
-    return { write: turnWrite(instance, turn, text, childWrites, messages, context), children, sends };
+    const letters = givenUp.map((letter, index) => ({ ...letter, failure: failureTexts[index] as string }));
+    return { write: turnWrite(instance, turn, text, childWrites, messages, letters, context), children, sends };
   };
-  if (typeof events === "string" && facts.every((fact) => typeof fact === "string")) return finish(events, facts as string[]);
-  return Promise.all([events, Promise.all(facts)]).then(([text, texts]) => finish(text, texts));
+  if (typeof events === "string" && [...facts, ...failures].every((text) => typeof text === "string"))
+    return finish(events, facts as string[], failures as string[]);
+  return Promise.all([events, Promise.all(facts), Promise.all(failures)]).then((encoded) => finish(...encoded));
 }
 
 const nothing: readonly never[] = [];
@@ -70,6 +74,7 @@ function turnWrite(
   events: string,
   children: readonly ChildWrite[],
   sends: readonly InboxMessage[],
+  deadLetters: readonly DeadLetterWrite[],
   context: TurnWriteContext,
 ): TurnWrite {
   const { identity, state, create } = instance;
@@ -95,8 +100,8 @@ function turnWrite(
     children,
     sends,
     consumed: consumedOf(turn),
-    deadLetters: nothing,
-    deadLettersDone: nothing,
+    deadLetters,
+    deadLettersDone: [...plan.deadLettersDone],
   };
 }
 
@@ -115,9 +120,10 @@ function messageOf({ identity }: Instance, send: Send, fact: string, context: Tu
 }
 
 function storedStatus(instance: Instance): StoredStatus {
-  const { outcome, parked } = instance.state;
+  const { outcome, parked, compensating } = instance.state;
   if (outcome !== undefined) return outcome.status;
-  return parked === undefined ? "open" : "parked";
+  if (parked !== undefined) return "parked";
+  return compensating === undefined ? "open" : "compensating";
 }
 
 /** The form in which attributes are searched: dates as RFC 3339 text. */
@@ -154,6 +160,7 @@ function closedFact(instance: Instance, parent: ParentLink, closing: HistoryFact
     effect: parent.effect,
     status: outcome.status,
     failure: outcome.failure,
+    ...(outcome.compensation !== undefined && { compensation: outcome.compensation }),
   };
 }
 

@@ -86,6 +86,12 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], code: Co
       runId: child.run,
     })),
     conditions: [...state.conditions],
+    compensations: [...state.compensations].map(([effect, { failure, ...compensation }]) => ({
+      effect,
+      ...compensation,
+      ...(failure !== undefined && { failure: viewOfFailure(failure) }),
+    })),
+    ...(state.compensating !== undefined && { compensating: viewOfFailure(state.compensating) }),
     bufferedEvents: [...state.unread.values()].map((event) => ({
       name: event.name,
       ...(event.key !== undefined && { key: event.key }),
@@ -100,6 +106,9 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], code: Co
       "failure" in outcome && {
         failure: viewOfFailure(outcome.failure),
       }),
+    ...(outcome !== undefined &&
+      "compensation" in outcome &&
+      outcome.compensation !== undefined && { compensation: viewOfFailure(outcome.compensation) }),
     ...(outcome?.status === "ContinuedAsNew" && { continuedTo: outcome.run }),
     ...(state.start?.continuedFrom !== undefined && { continuedFrom: state.start.continuedFrom }),
     ...(state.parked !== undefined && { parked: viewOfFailure(state.parked) }),

@@ -64,7 +64,10 @@ export function effectCall(
     case "timeout":
       return { shape: "scope", name: `timeout${of(second)}`, branch: first, detached: false };
     case "shield":
+    case "saga":
       return { shape: "scope", name, branch: first, detached: false };
+    case "compensateNow":
+      return leaf("compensation", "compensate now");
     case "continueAsNew":
       return { shape: "last", name: "continue as new" };
     default:
@@ -93,6 +96,8 @@ const names: ReadonlySet<string> = new Set([
   "spawn",
   "timeout",
   "shield",
+  "saga",
+  "compensateNow",
   "continueAsNew",
 ]);
 

@@ -9,7 +9,18 @@ import { effectCall } from "./effect-calls.ts";
 import type { Locals } from "./locals.ts";
 import { type Exit, joined, type Sketch } from "./sketch.ts";
 import type { Source } from "./source.ts";
-import { bare, calledName, type FunctionLike, flows, functionsIn, isFunction, methodOf, propertyName, withoutOptions } from "./syntax.ts";
+import {
+  bare,
+  calledName,
+  compensationIn,
+  type FunctionLike,
+  flows,
+  functionsIn,
+  isFunction,
+  methodOf,
+  propertyName,
+  withoutOptions,
+} from "./syntax.ts";
 
 /** The code that effects stand in. */
 export interface Code {
@@ -73,6 +84,17 @@ export class EffectDrawing {
     }
   }
 
+  /** What undoes an effect is shown beside it: it leads nowhere, as nobody knows when it runs. */
+  #undone(undo: Expression | SpreadElement | undefined, done: Exit[]): Exit[] {
+    if (undo === undefined) return done;
+    const fn = undo.type === "SpreadElement" ? undo : bare(undo);
+    const of: Exit[] = done.map(({ from }) => ({ from, kind: "compensation" }));
+    const inline = isFunction(fn);
+    const from = this.#sketch.add("compensation", inline ? "undo" : `undo ${this.#source.textOf(fn)}`, of);
+    if (inline) this.#code.inline(fn, [{ from, kind: "branch" }]);
+    return done;
+  }
+
   #named(name: string, entry: readonly Exit[]): Exit[] {
     const local = this.#locals.get(name);
     switch (local?.kind) {
@@ -113,7 +135,7 @@ export class EffectDrawing {
     }
     // `f(input).with(options)`, `f(input).compensate(…)`
     const plain = withoutOptions(call);
-    if (plain !== call) return this.#call(plain, entry);
+    if (plain !== call) return this.#undone(compensationIn(call), this.#call(plain, entry));
     const cancelled = methodOf(call, "cancel")?.object;
     if (cancelled?.type === "Identifier" && this.#locals.get(cancelled.name)?.kind === "task")
       return [{ from: this.#sketch.add("scope", `cancel ${cancelled.name}`, entry), kind: "sequence" }];

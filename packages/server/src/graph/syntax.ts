@@ -102,6 +102,13 @@ export function withoutOptions(call: CallExpression): CallExpression {
   return calledName(plain) === "match" ? call : plain;
 }
 
+/** What is said to `.compensate(…)` in a chain; the last one counts. */
+export function compensationIn(call: CallExpression): Expression | SpreadElement | undefined {
+  if (methodOf(call, "compensate") !== undefined) return call.arguments[0];
+  const object = methodOf(call, "with")?.object;
+  return object?.type === "CallExpression" ? compensationIn(object) : undefined;
+}
+
 /** Functions that are written as arguments of a call, or of the calls that it is chained to. */
 export function functionsIn(call: CallExpression): FunctionLike[] {
   const own = call.arguments.flatMap((argument) => {

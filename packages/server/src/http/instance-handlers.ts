@@ -1,4 +1,12 @@
-import { type Delivered, graphFormatOf, type HistoryPage, isClosed, mermaidType, toMermaid } from "@wovyr/sdk/internal";
+import {
+  type CompensationDecision,
+  type Delivered,
+  graphFormatOf,
+  type HistoryPage,
+  isClosed,
+  mermaidType,
+  toMermaid,
+} from "@wovyr/sdk/internal";
 import { type Answer, bodyText, replayedHeader } from "./answer.ts";
 import type { Handlers } from "./handler.ts";
 import { type LongPolls, resultOf, shownResult } from "./long-polls.ts";
@@ -15,6 +23,9 @@ type Served =
   | "updateInstance"
   | "wakeInstance"
   | "cancelInstance"
+  | "retryCompensation"
+  | "skipCompensation"
+  | "resolveCompensation"
   | "terminateInstance";
 
 export function instanceHandlers(polls: LongPolls): Pick<Handlers, Served> {
@@ -96,6 +107,10 @@ export function instanceHandlers(polls: LongPolls): Pick<Handlers, Served> {
       );
     },
 
+    retryCompensation: decided("retry"),
+    skipCompensation: decided("skip"),
+    resolveCompensation: decided("resolve"),
+
     async terminateInstance({ operations, names, query, body, idempotencyKey }) {
       return accepted(
         names.id,
@@ -107,6 +122,20 @@ export function instanceHandlers(polls: LongPolls): Pick<Handlers, Served> {
       );
     },
   };
+}
+
+function decided(
+  decision: CompensationDecision,
+): Handlers["retryCompensation"] & Handlers["skipCompensation"] & Handlers["resolveCompensation"] {
+  return async ({ operations, names, query, body, idempotencyKey }) =>
+    accepted(
+      names.id,
+      await operations.decideCompensation(names.id, names.effect, decision, {
+        ...query,
+        ...body,
+        ...(idempotencyKey !== undefined && { idempotencyKey }),
+      }),
+    );
 }
 
 function accepted(id: string, delivered: Delivered): Answer {

@@ -8,11 +8,13 @@ import {
   type Branch,
   CancelledError,
   child,
+  compensateNow,
   condition,
   event,
   type Flow,
   map,
   race,
+  saga,
   select,
   settled,
   shield,
@@ -240,6 +242,15 @@ const waits: Record<AnyEffect["kind"], Waits> = {
   },
   // A shield holds a graceful cancellation until what it covers has ended.
   shield: { shield: () => shield(sleep("1h")) },
+  saga: { saga: () => saga(awaitEvent(never)) },
+  // What undoes holds it as well, where the code asked for it.
+  compensateNow: {
+    compensation: () =>
+      async function* () {
+        yield* step("done", async () => {}).compensate(() => sleep("1h"));
+        yield* compensateNow();
+      },
+  },
   // These wait for nothing.
   sideEffect: {},
   patched: {},

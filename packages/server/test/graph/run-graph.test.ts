@@ -7,11 +7,13 @@ import {
   all,
   awaitEvent,
   child,
+  compensateNow,
   condition,
   event,
   map,
   NonRetryableError,
   race,
+  saga,
   select,
   sideEffect,
   sleep,
@@ -441,4 +443,104 @@ test("handlers begin at the start by a message; conditions are waits", async () 
     "u:0 → end join",
     "u:0/0 → end join",
   ]);
+});
+
+test("what is undone follows on what was done: of the run, of a saga, and where the code asks for it", async () => {
+  const program = workflow("undoing", async function* () {
+    yield* work(0).compensate(async function* () {
+      yield* sleep("1h");
+      yield* broken();
+    });
+    yield* work(1).compensate(() => work(-1));
+    yield* compensateNow();
+  });
+  const undone = workflow("undone", async function* () {
+    yield* work(0).compensate(async function* () {
+      yield* sleep("1h");
+      yield* broken();
+    });
+    yield* work(1).compensate(() => work(-1));
+    yield* saga(async function* () {
+      yield* work(2).compensate(() => work(-2));
+      yield* broken();
+    });
+  });
+  await running(program, async ({ env, graph }) => {
+    assert.deepEqual(await lines(graph), [
+      "start undoing Completed",
+      "0 activity work Completed",
+      "1 activity work Completed",
+      "~1 compensation undo work Completed",
+      "~1/0 activity work Completed",
+      "~0 compensation undo work Running",
+      "~0/0 timer sleep 1h Waiting",
+      "start → 0",
+      "0 → 1",
+      "1 → ~1",
+      "~1 → ~1/0 branch",
+      "~1 → ~0",
+      "~1/0 → ~0 join",
+      "~0 → ~0/0 branch",
+      "1 → ~1 compensation",
+      "0 → ~0 compensation",
+    ]);
+    await env.advance("1h");
+    assert.ok((await lines(graph)).includes("~0 compensation undo work Failed"));
+  });
+  await running(undone, async ({ env, graph }) => {
+    assert.deepEqual((await lines(graph)).slice(0, 9), [
+      "start undone Completed",
+      "0 activity work Completed",
+      "1 activity work Completed",
+      "2 scope 1 branch Compensated",
+      "2.0/0 activity work Completed",
+      "2.0/1 activity broken Failed",
+      "~2 compensation undo work Completed",
+      "~2/0 activity work Completed",
+      "~1 compensation undo work Completed",
+    ]);
+    await env.advance("1h");
+    assert.ok((await lines(graph)).includes("~0 compensation undo work Parked"));
+    await env.client.handle("run").retryCompensation("~0");
+    await env.settle();
+    assert.deepEqual(
+      (await lines(graph)).filter((line) => line.includes("~0")),
+      [
+        "~0 compensation undo work Running",
+        "~0/0 timer sleep 1h Completed",
+        "~0/1 activity broken Failed",
+        "~0#1/0 timer sleep 1h Waiting",
+        "~1 → ~0",
+        "~1/0 → ~0 join",
+        "~0 → ~0/0 branch",
+        "~0/0 → ~0/1",
+        "~0/1 → ~0#1/0",
+        "0 → ~0 compensation",
+      ],
+    );
+    await env.advance("1h");
+    await env.client.handle("run").skipCompensation("~0");
+    await env.settle();
+    assert.equal((await graph()).status, "CompensationFailed");
+  });
+});
+
+test("compensations in parallel are branches beside each other", async () => {
+  const program = workflow("parallel", { compensation: { order: "parallel" } }, async function* () {
+    yield* work(0).compensate(() => work(-1));
+    yield* work(1).compensate(() => sleep("1h"));
+    throw new Error("enough");
+  });
+  await running(program, async ({ graph }) => {
+    assert.deepEqual((await lines(graph)).slice(7), [
+      "start → 0",
+      "0 → 1",
+      "1 → ~1",
+      "~1 → ~1/0 branch",
+      "1 → ~0",
+      "~0 → ~0/0 branch",
+      "1 → ~1 compensation",
+      "0 → ~0 compensation",
+    ]);
+  });
 });

@@ -37,8 +37,7 @@ test("every effect is known by its name, however it is imported", () => {
     ["shop.charge(input)", "activity shop.charge"],
     ['charge(input).with({ id: "x" })', "activity charge"],
     ["charge.with({ retry: 1 })(input)", "activity charge"],
-    ["charge(input).compensate(() => refund(input))", "activity charge"],
-    ["charge(input).with({}).compensate(() => refund(input))", "activity charge"],
+    ["compensateNow()", "compensation compensate now"],
     ["helper(ctx, input)", "call helper"],
     ["send(input.id, Paid, 1)", "activity send Paid"],
     ["human(Form)", "event human Form"],
@@ -50,6 +49,42 @@ test("every effect is known by its name, however it is imported", () => {
     for (const how of ["yield*", "yield"])
       assert.deepEqual(bodyLines(`${how} ${yielded};`), [`s1 ${node}`, "end", "start → s1", "s1 → end"], yielded);
   }
+});
+
+test("what undoes an effect is shown beside it, and leads nowhere", () => {
+  assert.deepEqual(
+    bodyLines(`
+      yield* saga(async function* () {
+        yield* charge(input).compensate(() => refund(input)).with({ id: "x" });
+        yield* book(input).compensate(async function* (seat) { yield* sleep("1h"); yield* free(seat); });
+      });
+      yield* child(Ship, input).compensate(recall);
+    `),
+    [
+      "s1 scope saga",
+      "s2 activity charge",
+      "s3 compensation undo",
+      "s4 activity refund",
+      "s5 activity book",
+      "s6 compensation undo",
+      "s7 timer sleep 1h",
+      "s8 activity free",
+      "s9 child Ship",
+      "s10 compensation undo recall",
+      "end",
+      "start → s1",
+      "s1 → s2 branch",
+      "s2 → s3 compensation",
+      "s3 → s4 branch",
+      "s2 → s5",
+      "s5 → s6 compensation",
+      "s6 → s7 branch",
+      "s7 → s8",
+      "s5 → s9 join",
+      "s9 → s10 compensation",
+      "s9 → end",
+    ],
+  );
 });
 
 test("branches come from arrays, records and mapped lists, and generators in them are walked into", () => {

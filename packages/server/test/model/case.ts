@@ -312,7 +312,7 @@ class Case {
       assert.ok(entered && !child.closed, `${run.id} waits for its child ${child.id}, which ${entered ? "has ended" : "never began"}`);
     else if (policy === "terminate") assert.ok(!entered || child.closed, `${child.id} lives on, and its parent does not wait for it`);
     else if (policy === "cancel")
-      assert.ok(!entered || child.closed || child.model.cancelling, `${child.id} was not cancelled, and its parent does not wait for it`);
+      assert.ok(!entered || child.closed || child.model.asked, `${child.id} was not cancelled, and its parent does not wait for it`);
     else assert.ok(entered, `${child.id} never began, and it was to outlive its parent`);
   }
 }
@@ -321,7 +321,7 @@ class Case {
 function arrived(step: Message): boolean {
   const { closed, events: seen, model } = step.run;
   if (step.kind === "event") return seen.includes(step.n) || closed;
-  return step.kind === "cancel" ? model.cancelling || closed : closed;
+  return step.kind === "cancel" ? model.asked || closed : closed;
 }
 
 async function macrotasks(count: number): Promise<void> {

@@ -1,7 +1,7 @@
 /** What the model has found in the engine, each in its smallest form. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { all, race, sleep, spawn, type Task, workflow } from "@wovyr/sdk";
+import { activity, all, compensateNow, race, sleep, spawn, type Task, type WorkflowError, workflow } from "@wovyr/sdk";
 import { createTestEnvironment } from "@wovyr/testing";
 import { play } from "./case.ts";
 import type { Interruption } from "./interruptions.ts";
@@ -40,6 +40,51 @@ test("a branch that loses its race by what it does itself gets its CancelledErro
   await using env = await createTestEnvironment({ workflows: [loser] });
   await assert.rejects(env.execute(loser), /the task was cancelled/);
   assert.equal(wentOn, false);
+});
+
+test("tasks that wait for each other in a circle while they clean up are dropped when the time for it is over", async () => {
+  const circle = workflow("circle", async function* () {
+    const tasks: Task<unknown>[] = [];
+    const waiting = (other: number) =>
+      async function* () {
+        try {
+          yield* sleep("1h");
+        } finally {
+          yield* tasks[other] as Task<unknown>;
+        }
+      };
+    for (const other of [1, 0]) tasks.push(yield* spawn(waiting(other)));
+    yield* sleep(1);
+    return "over";
+  });
+  await using env = await createTestEnvironment({ workflows: [circle] });
+  const before = env.now().getTime();
+  assert.equal(await env.execute(circle), "over");
+  assert.equal(env.now().getTime() - before, 60_001);
+});
+
+test("what undoes and waits for what waits for it is not dropped, and is ended from outside", async () => {
+  const book = activity("book", async () => {});
+  const circle = workflow("circle", async function* () {
+    yield* book().compensate(() => task.cancel());
+    const task: Task<unknown> = yield* spawn(async function* () {
+      try {
+        yield* sleep("1h");
+      } finally {
+        yield* compensateNow();
+      }
+    });
+    yield* sleep(1);
+  });
+  await using env = await createTestEnvironment({ workflows: [circle] });
+  const run = await env.start(circle);
+  await env.advance("1 day");
+  assert.deepEqual(
+    (await run.describe()).compensations.map(({ effect, state }) => [effect, state]),
+    [["~0", "running"]],
+  );
+  await run.terminate();
+  await assert.rejects(run.result(), (error: WorkflowError) => error.status === "Terminated");
 });
 
 test("a task that is dropped with its generator, whose clean-up took too long, ends for those who join it", async () => {

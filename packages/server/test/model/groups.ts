@@ -1,5 +1,6 @@
 /** Branches as one effect, and what `all`, `race`, `any`, `settled`, `map` and `select` make of what they come to. */
-import { closing, type Effect, Fault, failed, type Operation, type Outcome, ok } from "./model.ts";
+import type { Effect } from "./model.ts";
+import { closing, Fault, failed, type Operation, type Outcome, ok } from "./outcome.ts";
 
 /** What branches come to: called with each outcome in the order of their arrival, it may decide; `complete` is asked when none has. */
 type Rule = { readonly decide: (index: number, outcome: Outcome) => Outcome | undefined; readonly complete: () => Outcome };
@@ -63,6 +64,7 @@ export function group(branches: readonly Effect[], rule: Rule, atOnce = branches
         over = true;
         for (const operation of open.values()) operation.abandon();
       },
+      undoing: () => [...open.values()].some((operation) => operation.undoing?.() === true),
     };
   };
 }

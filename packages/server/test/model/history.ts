@@ -8,7 +8,8 @@
 import assert from "node:assert/strict";
 import { decodePayload, type Failure, type HistoryFact, InstanceState, type Turn } from "@wovyr/sdk/internal";
 import { Language } from "./language.ts";
-import { type Fact, Fault, failed, Model, ok } from "./model.ts";
+import { type Fact, Model } from "./model.ts";
+import { Fault, failed, ok } from "./outcome.ts";
 import { type EventName, type Input, type Policy, shown } from "./program.ts";
 
 /** Whose child a run is. */
@@ -129,7 +130,7 @@ function incomingFact(fact: HistoryFact): Fact | undefined {
     case "EventReceived":
       return { type: "Event", event: fact.name as EventName, n: decodePayload(fact.payload) as number };
     case "CancelRequested":
-      return { type: "Cancel", immediate: fact.mode === "immediate", reason: fact.reason ?? "cancelled on request" };
+      return { type: "Cancel", mode: fact.mode, reason: fact.reason ?? "cancelled on request" };
     case "TerminateRequested":
       return { type: "Terminate", reason: fact.reason ?? "terminated on request" };
     case "Parked":
@@ -148,13 +149,15 @@ type View = {
   readonly open: Readonly<Record<string, string>>;
   /** Names of events that nothing has taken. */
   readonly kept: readonly string[];
+  /** Compensations that are at work. */
+  readonly undoing: readonly string[];
   readonly end: { readonly status: string; readonly value: unknown } | undefined;
 };
 
 const activityText = (name: string, attempt: number, retryAt: number | undefined) =>
   `activity ${name}, attempt ${attempt}${retryAt === undefined ? "" : `, again at ${retryAt}`}`;
 
-export function viewOfModel({ open, kept, end }: Model): View {
+export function viewOfModel({ open, kept, undoing, end }: Model): View {
   const opened: Record<string, string> = {};
   for (const [effect, entry] of open) {
     if (entry.kind === "activity") opened[effect] = activityText(entry.name, entry.attempt, entry.retryAt);
@@ -163,7 +166,13 @@ export function viewOfModel({ open, kept, end }: Model): View {
     else if (entry.kind === "condition") opened[effect] = "condition";
     else opened[effect] = `child ${entry.id}, ${entry.policy}`;
   }
-  return { open: opened, kept: kept.map(({ event }) => event), end: end && { status: end.status, value: shown(end.value) } };
+  const running = end === undefined ? [...undoing.running].sort() : [];
+  return {
+    open: opened,
+    kept: kept.map(({ event }) => event),
+    undoing: running,
+    end: end && { status: end.status, value: shown(end.value) },
+  };
 }
 
 export function viewOfEngine(state: InstanceState): View {
@@ -177,7 +186,14 @@ export function viewOfEngine(state: InstanceState): View {
   const { outcome } = state;
   const value =
     outcome?.status === "Completed" ? decodePayload(outcome.output) : outcome && "failure" in outcome && shown(faultOf(outcome.failure));
-  return { open, kept: [...state.unread.values()].map(({ name }) => name), end: outcome && { status: outcome.status, value } };
+  const undoing = [...state.compensations].flatMap(([effect, compensation]) => (compensation.state === "running" ? [effect] : []));
+  const running = outcome === undefined ? undoing.sort() : [];
+  return {
+    open,
+    kept: [...state.unread.values()].map(({ name }) => name),
+    undoing: running,
+    end: outcome && { status: outcome.status, value },
+  };
 }
 
 /** Turn by turn, for messages. */

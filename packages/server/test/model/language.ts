@@ -1,20 +1,7 @@
 /** The language, part by part: what each yields, and what comes of it. The same text as in `program.ts`, but for the model instead of the engine. */
 import { group, rules } from "./groups.ts";
-import {
-  closing,
-  type Effect,
-  Fault,
-  Fiber,
-  type Flow,
-  failed,
-  type Model,
-  nothing,
-  type Open,
-  type Operation,
-  type Outcome,
-  ok,
-  Task,
-} from "./model.ts";
+import { type Effect, Fiber, type Flow, type Model, type Open, Task } from "./model.ts";
+import { closing, Fault, failed, nothing, type Operation, type Outcome, ok } from "./outcome.ts";
 import { type EventName, logLine, type Program, shown } from "./program.ts";
 
 /** What each part of a program yields. */
@@ -88,7 +75,12 @@ export class Language {
 
   #branch(part: Program, name: string, bare: boolean, tasks: Task[]): Effect {
     const single = bare ? this.#effect(part, name, tasks) : undefined;
-    return single ?? ((_fiber, id, done) => new Fiber(this.#model, id(), this.#run(part, name, tasks), done));
+    return single ?? ((fiber, id, done) => new Fiber(this.#model, id(), this.#run(part, name, tasks), done, fiber.scope));
+  }
+
+  /** What a saga covers is a generator always. */
+  *#covered(part: Program, name: string, single: Effect | undefined, tasks: Task[]): Flow {
+    return single === undefined ? yield* this.#run(part, name, tasks) : yield single;
   }
 
   #effect(part: Program, name: string, tasks: Task[]): Effect | undefined {
@@ -97,8 +89,22 @@ export class Language {
       case "sleep":
         return (_fiber, id, done) => model.timer(id(), part.ms, done);
       case "activity":
-        return (_fiber, id, done) =>
-          model.wait(id(), { kind: "activity", name, attempts: part.attempts, attempt: 1, retryAt: undefined }, done);
+        return (fiber, makeId, done) => {
+          const id = makeId();
+          const { undo } = part;
+          const told = undo === undefined ? done : model.undoing.watch(fiber.scope, id, () => this.#run(undo, `${name}.u`, tasks), done);
+          return model.wait(id, { kind: "activity", name, attempts: part.attempts, attempt: 1, retryAt: undefined }, told);
+        };
+      case "saga": {
+        const inner = `${name}.a`;
+        const single = part.bare ? this.#effect(part.part, inner, tasks) : undefined;
+        return (fiber, makeId, done) => model.undoing.saga(fiber, makeId(), this.#covered(part.part, inner, single, tasks), part, done);
+      }
+      case "undo":
+        return (fiber, makeId, done) => {
+          makeId();
+          return model.undoing.now(fiber, done);
+        };
       case "child":
         return (_fiber, id, done) => model.wait(id(), { kind: "child", id: name, policy: part.policy }, done);
       case "event":
@@ -132,7 +138,7 @@ export class Language {
         return (fiber, makeId, done) => {
           const id = makeId();
           const operation = inner(fiber, () => `${id}.0`, done);
-          return { cancel() {}, abandon: () => operation.abandon() };
+          return { cancel() {}, abandon: () => operation.abandon(), undoing: () => operation.undoing?.() === true };
         };
       }
       case "condition":
@@ -209,7 +215,11 @@ export class Language {
           late = new Fault("TimeoutError", `what timeout() covers took longer than ${ms} ms`);
           operation.cancel(closing);
         });
-      return { cancel: (reason) => operation.cancel(reason), abandon: () => [operation, timer].forEach((each) => void each?.abandon()) };
+      return {
+        cancel: (reason) => operation.cancel(reason),
+        abandon: () => [operation, timer].forEach((each) => void each?.abandon()),
+        undoing: () => operation.undoing?.() === true,
+      };
     };
   }
 

@@ -84,6 +84,22 @@ test("the continuation of a loser is noticed", async () => {
   assert.throws(() => give(leftOpen));
 });
 
+test("something undone out of its turn, or twice, is noticed", async () => {
+  const part = then({ ...activity, undo: activity }, { ...activity, undo: activity }, { kind: "throw" });
+  const turns = await historyOf(part, ["0", "1", "~1/0", "~0/0"]);
+  assert.equal(give(turns).model.end?.status, "Compensated");
+  const exchanged = turns.map((events) =>
+    events.map((fact): HistoryFact => {
+      if (fact.type !== "ActivityScheduled" && fact.type !== "ActivityCompleted" && fact.type !== "CompensationCompleted") return fact;
+      const other = { "~1": "~0", "~0": "~1", "~1/0": "~0/0", "~0/0": "~1/0" }[fact.effect];
+      return other === undefined ? fact : { ...fact, effect: other };
+    }),
+  );
+  assert.throws(() => give(exchanged));
+  const again = turns.map((events) => events.flatMap((fact) => (fact.type === "CompensationCompleted" ? [] : [fact])));
+  assert.throws(() => give(again), /part/);
+});
+
 test("a timer that fires before its time, or before an earlier one, is noticed", async () => {
   const sleep = (ms: number): Program => ({ kind: "sleep", ms });
   const part: Program = { kind: "all", bare: true, parts: [sleep(10), sleep(25)] };

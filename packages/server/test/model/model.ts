@@ -5,7 +5,9 @@
  * 2. Nothing is taken from the engine but the facts that come in: effect ids, due times, values, errors and the order of things are made here.
  * 3. What is open is closed exactly once: it settles, is cancelled, or is abandoned with the fiber that waits for it.
  */
-import { type EventName, type Policy, type Program, retryDelay, type Variables } from "./program.ts";
+import { cancelled, closing, type Done, Fault, failed, nothing, type Operation, type Outcome, ok } from "./outcome.ts";
+import { type EventName, type Policy, type Program, policy, retryDelay, type Variables } from "./program.ts";
+import { type Scope, Undoing } from "./undoing.ts";
 
 /** What reaches a run, values decoded. */
 export type Fact =
@@ -25,20 +27,8 @@ export type Fact =
   | { readonly type: "TimerFired"; readonly effect: string }
   | { readonly type: "ChildFailed"; readonly effect: string; readonly status: string; readonly message: string }
   | { readonly type: "Event"; readonly event: EventName; readonly n: number }
-  | { readonly type: "Cancel"; readonly immediate: boolean; readonly reason: string }
+  | { readonly type: "Cancel"; readonly mode: "graceful" | "immediate" | "compensate"; readonly reason: string }
   | { readonly type: "Terminate"; readonly reason: string };
-
-export type Outcome = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly fault: Fault };
-
-/** What was thrown: errors are known by name and message. */
-export class Fault {
-  readonly name: string;
-  readonly message: string;
-  constructor(name: string, message: string) {
-    this.name = name;
-    this.message = message;
-  }
-}
 
 /** What waits for the outside. */
 export type Open =
@@ -48,21 +38,17 @@ export type Open =
   | { readonly kind: "child"; readonly id: string; readonly policy: Policy }
   | { readonly kind: "condition"; readonly holds: () => boolean };
 
-export type End = { readonly status: "Completed" | "Failed" | "Cancelled" | "Terminated"; readonly value: unknown };
+export type End = {
+  readonly status: "Completed" | "Failed" | "Cancelled" | "Terminated" | "Compensated" | "CompensationFailed";
+  readonly value: unknown;
+};
 
-type Done = (outcome: Outcome) => void;
-export type Operation = { readonly cancel: (reason: Fault) => void; readonly abandon: () => void };
 export type Flow = Generator<Effect, unknown, unknown>;
 /** What a yield begins: in a fiber, at an id that is asked for when it is needed. A branch is one as well. */
 export type Effect = (fiber: Fiber, id: () => string, done: Done) => Operation;
 type Entry = Open & { readonly done: Done };
 
 const cleanupLimit = 60_000;
-export const ok = (value: unknown): Outcome => ({ ok: true, value });
-export const failed = (fault: Fault): Outcome => ({ ok: false, fault });
-const cancelled = (why: string) => new Fault("CancelledError", why);
-export const closing = cancelled("no longer needed: what it belonged to has ended");
-export const nothing: Operation = { cancel() {}, abandon() {} };
 
 export class Model {
   readonly open = new Map<string, Entry>();
@@ -70,11 +56,17 @@ export class Model {
   kept: { readonly event: EventName; readonly n: number }[] = [];
   readonly variables: Variables = { log: [], count: 0 };
   end: End | undefined;
+  /** Somebody asked it to end. */
+  asked = false;
   cancelling = false;
+  /** What it did is to be undone although it is cancelled. */
+  compensates = false;
+  readonly undoing: Undoing<Flow> = new Undoing(this, policy.on);
   now = 0;
   readonly ready: Fiber[] = [];
   readonly #main: (model: Model, part: Program, name: string) => Flow;
   #root: Fiber | undefined;
+  #rollback: Operation | undefined;
 
   constructor(main: (model: Model, part: Program, name: string) => Flow) {
     this.#main = main;
@@ -93,6 +85,10 @@ export class Model {
       for (const condition of held) condition.done(ok(undefined));
       this.#stepAll();
     }
+  }
+
+  newFiber(path: string, flow: Flow, done: Done, scope: Scope<Flow>): Fiber {
+    return new Fiber(this, path, flow, done, scope);
   }
 
   #stepAll(): void {
@@ -126,8 +122,11 @@ export class Model {
         this.#event(fact.event, fact.n);
         return;
       case "Cancel":
+        this.asked = true;
+        if (this.#rollback !== undefined) return;
         this.cancelling = true;
-        if (fact.immediate) this.#drop({ status: "Cancelled", value: cancelled(fact.reason) });
+        if (fact.mode === "compensate") this.compensates = true;
+        if (fact.mode === "immediate") this.#drop({ status: "Cancelled", value: cancelled(fact.reason) });
         else this.#root?.cancel(cancelled(fact.reason));
         return;
       case "Terminate":
@@ -162,30 +161,46 @@ export class Model {
   }
 
   #close(outcome: Outcome): void {
-    const value = outcome.ok ? outcome.value : outcome.fault;
-    if (this.cancelling) this.end = { status: "Cancelled", value: outcome.ok ? cancelled("cancelled") : value };
-    else this.end = { status: outcome.ok ? "Completed" : "Failed", value };
+    if (outcome.ok && !this.cancelling) {
+      this.end = { status: "Completed", value: outcome.value };
+      return;
+    }
+    const value = outcome.ok ? cancelled("cancelled") : outcome.fault;
+    const end = (status: "Compensated" | "Cancelled" | "Failed") => {
+      this.end = { status: this.undoing.incomplete ? "CompensationFailed" : status, value };
+    };
+    this.#rollback = this.undoing.rollback(value, () => end("Compensated"));
+    if (this.#rollback === undefined) end(this.cancelling ? "Cancelled" : "Failed");
   }
 
   /** The end without another line of its code. */
   #drop(end: End): void {
     this.ready.length = 0;
     this.#root?.abandon();
+    this.#rollback?.abandon();
     this.end = end;
   }
 
   /** Opens something; whoever it is for is told once, and not at all when it is abandoned. */
   wait(id: string, what: Open, done: Done): Operation {
     if (this.open.has(id)) throw new Error(`${id} is open twice`);
+    // A child that is told to undo what it did is waited for.
+    let asked: Fault | undefined;
     const entry: Entry = {
       ...what,
       done: (outcome) => {
-        if (this.open.delete(id)) done(outcome);
+        if (this.open.delete(id)) done(asked === undefined || outcome.ok ? outcome : failed(asked));
       },
     };
     this.open.set(id, entry);
     const isOpen = () => this.open.get(id) === entry;
-    return { cancel: (reason) => isOpen() && entry.done(failed(reason)), abandon: () => isOpen() && this.open.delete(id) };
+    const waits = () => what.kind === "child" && what.policy !== "abandon" && this.compensates && this.#rollback === undefined;
+    const cancel = (reason: Fault) => {
+      if (!isOpen() || asked !== undefined) return;
+      if (waits()) asked = reason;
+      else entry.done(failed(reason));
+    };
+    return { cancel, abandon: () => isOpen() && this.open.delete(id) };
   }
 
   timer(id: string, ms: number, done: Done): Operation {
@@ -205,6 +220,7 @@ export class Fiber implements Operation {
   readonly path: string;
   readonly model: Model;
   readonly tasks: Task[] = [];
+  readonly scope: Scope<Flow> | undefined;
   readonly #flow: Flow;
   readonly #done: Done;
   #effects = 0;
@@ -217,7 +233,8 @@ export class Fiber implements Operation {
   #result: Outcome | undefined;
   #over = false;
 
-  constructor(model: Model, path: string, flow: Flow, done: Done) {
+  constructor(model: Model, path: string, flow: Flow, done: Done, scope?: Scope<Flow>) {
+    this.scope = scope;
     this.model = model;
     this.path = path;
     this.#flow = flow;
@@ -244,7 +261,19 @@ export class Fiber implements Operation {
     this.#waiting = operation;
     // It cancelled itself with what it has just begun.
     if (this.#reason !== undefined && !this.#told) operation.cancel(this.#reason);
-    if (this.#told) this.#cleanup ??= this.model.timer(`${this.path}!cleanup`, cleanupLimit, () => this.#drop());
+    if (this.#told && this.#cleanup === undefined) this.#boundCleanup(0);
+  }
+
+  /** What undoes is given twice as long each time. */
+  #boundCleanup(times: number): void {
+    this.#cleanup = this.model.timer(`${this.path}!cleanup${times === 0 ? "" : times}`, cleanupLimit * 2 ** times, () => {
+      if (this.undoing()) this.#boundCleanup(times + 1);
+      else this.#drop();
+    });
+  }
+
+  undoing(): boolean {
+    return this.#waiting?.undoing?.() === true || this.tasks.some((task) => task.undoing());
   }
 
   #advance(next: Outcome): Effect | Outcome {
@@ -310,7 +339,7 @@ export class Fiber implements Operation {
 }
 
 export class Task {
-  operation = nothing;
+  operation: Operation = nothing;
   outcome: Outcome | undefined;
   readonly joiners = new Set<Done>();
   /** Called after those who joined have been told. */
@@ -330,6 +359,17 @@ export class Task {
     if (this.outcome === undefined) this.settle(failed(closing));
   }
 
+  #asked = false;
+
+  /** Tasks may wait for each other in a circle. */
+  undoing(): boolean {
+    if (this.#asked) return false;
+    this.#asked = true;
+    const undoing = this.operation.undoing?.() === true;
+    this.#asked = false;
+    return undoing;
+  }
+
   /** Giving up the wait leaves the task alone. */
   join(done: Done): Operation {
     if (this.outcome !== undefined) {
@@ -337,7 +377,11 @@ export class Task {
       return nothing;
     }
     this.joiners.add(done);
-    return { cancel: (reason) => this.joiners.delete(done) && done(failed(reason)), abandon: () => this.joiners.delete(done) };
+    return {
+      cancel: (reason) => this.joiners.delete(done) && done(failed(reason)),
+      abandon: () => this.joiners.delete(done),
+      undoing: () => this.undoing(),
+    };
   }
 
   /** Waits until it has closed. */

@@ -12,12 +12,14 @@ import {
   any,
   awaitEvent,
   child,
+  compensateNow,
   condition,
   type Effect,
   event,
   type Flow,
   map,
   race,
+  saga,
   select,
   settled,
   shield,
@@ -37,7 +39,7 @@ export type EventName = "red" | "blue";
 export type Policy = "terminate" | "cancel" | "abandon";
 export type Program =
   | { readonly kind: "sleep"; readonly ms: number }
-  | { readonly kind: "activity"; readonly attempts: number }
+  | { readonly kind: "activity"; readonly attempts: number; readonly undo?: Program | undefined }
   | { readonly kind: "event"; readonly event: EventName; readonly even: boolean; readonly ms: number | undefined }
   | { readonly kind: "sideEffect"; readonly fails: boolean }
   | { readonly kind: "throw" | "note" }
@@ -48,6 +50,14 @@ export type Program =
   | { readonly kind: "all" | "race" | "any" | "settled"; readonly bare: boolean; readonly parts: readonly Program[] }
   | { readonly kind: "map"; readonly bare: boolean; readonly concurrency: number; readonly parts: readonly Program[] }
   | { readonly kind: "condition"; readonly lines: number; readonly ms: number | undefined }
+  | { readonly kind: "undo" }
+  | {
+      readonly kind: "saga";
+      readonly bare: boolean;
+      readonly on: "always" | "manual" | undefined;
+      readonly order: "parallel" | undefined;
+      readonly part: Program;
+    }
   | { readonly kind: "shield"; readonly bare: boolean; readonly part: Program }
   | { readonly kind: "timeout"; readonly bare: boolean; readonly ms: number; readonly part: Program }
   | { readonly kind: "spawn"; readonly bare: boolean; readonly part: Program }
@@ -63,6 +73,7 @@ export type Output = { readonly value: unknown; readonly log: readonly string[] 
 /** Also longer than a minute: the window of timers in memory, and the time that clean-up may take. */
 const ms = fc.constantFrom(0, 1, 10, 10, 25, 1_000, 61_000);
 const kind = <const K extends string>(...kinds: K[]) => fc.constantFrom(...kinds);
+const maybe = <const K extends string>(...kinds: K[]) => fc.option(fc.constantFrom(...kinds), { nil: undefined });
 const weighted = (weight: number, arbitrary: fc.Arbitrary<Program>) => ({ weight, arbitrary });
 const oneOf = (...choices: ReturnType<typeof weighted>[]): fc.Arbitrary<Program> => fc.oneof(...choices);
 
@@ -79,6 +90,7 @@ const { node } = fc.letrec<Parts>((tie) => {
         4,
         fc.record({ kind: kind("event"), event: kind("red", "blue"), even: fc.boolean(), ms: fc.option(ms, { nil: undefined }) }),
       ),
+      weighted(1, fc.record({ kind: kind("undo") })),
       weighted(1, fc.record({ kind: kind("sideEffect"), fails: fc.boolean() })),
       weighted(2, fc.record({ kind: kind("throw", "note") })),
       weighted(3, fc.record({ kind: kind("join", "cancel"), task: fc.nat(3) })),
@@ -90,6 +102,8 @@ const { node } = fc.letrec<Parts>((tie) => {
       weighted(4, fc.record({ kind: kind("all", "settled", "any"), bare, parts: parts(0) })),
       weighted(3, fc.record({ kind: kind("race"), bare, parts: parts(1) })),
       weighted(1, fc.record({ kind: kind("map"), bare, concurrency: fc.integer({ min: 1, max: 2 }), parts: parts(0) })),
+      weighted(4, fc.record({ kind: kind("activity"), attempts: fc.constantFrom(1, 1, 3), undo: part })),
+      weighted(3, fc.record({ kind: kind("saga"), bare, on: maybe("always", "manual"), order: maybe("parallel"), part })),
       weighted(2, fc.record({ kind: kind("timeout"), bare, ms, part })),
       weighted(2, fc.record({ kind: kind("shield"), bare, part })),
       weighted(3, fc.record({ kind: kind("spawn"), bare, part })),
@@ -109,8 +123,8 @@ export const program: fc.Arbitrary<Program> = oneOf(
 
 /** A program on one line, `*` for bare branches. */
 export function programText(program: Program): string {
-  const { kind: name, part, after, parts, bare, ...rest } = program as { kind: string; bare?: boolean } & Record<string, unknown>;
-  const inner = [part, after, ...((parts as Program[] | undefined) ?? [])].filter((each) => each !== undefined) as Program[];
+  const { kind: name, part, after, undo, parts, bare, ...rest } = program as { kind: string; bare?: boolean } & Record<string, unknown>;
+  const inner = [part, after, undo, ...((parts as Program[] | undefined) ?? [])].filter((each) => each !== undefined) as Program[];
   const options = Object.values(rest).filter((value) => value !== undefined);
   return `${name}${bare === true ? "*" : ""}${options.length > 0 ? `[${options.join(" ")}]` : ""}${inner.length + (parts === undefined ? 0 : 1) > 0 ? `(${inner.map(programText).join(", ")})` : ""}`;
 }
@@ -130,10 +144,11 @@ export const logLine = (name: string, value: unknown): string => `${name} ${JSON
 
 export const events = { red: event("red", Type.Number()), blue: event("blue", Type.Number()) };
 export const retryDelay = 40;
+export const policy = { on: "failure", onFailure: "fail" } as const;
 
 export const interpreted: Workflow<Input, Output> = workflow(
   "interpreted",
-  { variables: (): Variables => ({ log: [], count: 0 }) },
+  { variables: (): Variables => ({ log: [], count: 0 }), compensation: policy },
   async function* ({ part, name }: Input, ctx): Flow<Output> {
     const value = yield* run(part, name, { variables: ctx.variables, started: ctx.now(), now: ctx.now }, []);
     return { value: shown(value), log: ctx.variables.log };
@@ -199,7 +214,11 @@ function effect(part: Program, name: string, world: World, tasks: Tasks): Effect
     case "sleep":
       return sleep(part.ms);
     case "activity":
-      return work(name).with({ retry: { maxAttempts: part.attempts, backoff: "fixed", initialDelay: retryDelay, jitter: "none" } });
+      return working(part, name, world, tasks);
+    case "saga":
+      return saga(branch(part.part, `${name}.a`, part.bare, world, tasks), { on: part.on, order: part.order });
+    case "undo":
+      return compensateNow();
     case "event":
       return awaitEvent(events[part.event], { timeout: part.ms, ...(part.even && { match: (n: number) => n % 2 === 0 }) });
     case "sideEffect":
@@ -232,6 +251,12 @@ function effect(part: Program, name: string, world: World, tasks: Tasks): Effect
     default:
       return undefined;
   }
+}
+
+function working(part: Program & { readonly kind: "activity" }, name: string, world: World, tasks: Tasks): Effect<unknown> {
+  const call = work(name).with({ retry: { maxAttempts: part.attempts, backoff: "fixed", initialDelay: retryDelay, jitter: "none" } });
+  const { undo } = part;
+  return undo === undefined ? call : call.compensate(() => run(undo, `${name}.u`, world, tasks));
 }
 
 function branch(part: Program, name: string, bare: boolean, world: World, tasks: Tasks): Effect<unknown> | (() => Flow<unknown>) {

@@ -3,6 +3,7 @@
  *
  * 1. Drawn from what the models say is open, never from the engine: a step is three numbers, which mean something whatever is open.
  * 2. The least numbers end what is open first, well: a case whose numbers are used up comes to its end.
+ * 3. Nobody waits for what is far away: what undoes and waits for itself in a circle is given more time again and again, and is ended from outside.
  */
 import fc from "fast-check";
 import { type Ending, isBlocked } from "./activities.ts";
@@ -16,7 +17,7 @@ export type Step =
   | { readonly kind: "activity"; readonly run: ModelledRun; readonly effect: string; readonly ending: Ending }
   | { readonly kind: "event"; readonly run: ModelledRun; readonly event: EventName; readonly n: number }
   | { readonly kind: "time"; readonly at: number }
-  | { readonly kind: "cancel"; readonly run: ModelledRun; readonly mode: "graceful" | "immediate" }
+  | { readonly kind: "cancel"; readonly run: ModelledRun; readonly mode: "graceful" | "immediate" | "compensate" }
   | { readonly kind: "terminate"; readonly run: ModelledRun };
 
 export const choice: fc.Arbitrary<Choice> = fc.record({
@@ -27,6 +28,9 @@ export const choice: fc.Arbitrary<Choice> = fc.record({
 export const firstChoice: Choice = { pick: 0, how: 0, together: false };
 
 const endings: readonly Ending[] = ["done", "done", "done", "failed", "failed for good"];
+const modes = ["graceful", "compensate", "immediate", undefined, "graceful", "compensate"] as const;
+/** Milliseconds that time is moved on at most. */
+const patience = 600_000;
 /** One pick in so many is an end from outside. */
 const endsEvery = 40;
 
@@ -44,9 +48,9 @@ export function draw({ pick, how }: Choice, runs: readonly ModelledRun[], sent: 
 /** How runs that wait for each other, for themselves, or for what never comes are ended; one whose wait is shielded by force. */
 export function breakUp(runs: readonly ModelledRun[]): Step | undefined {
   const open = openOf(runs);
-  const [run] = [...open.filter(({ model }) => !model.cancelling), ...open];
+  const [run] = [...open.filter(({ model }) => !model.asked), ...open];
   if (run === undefined) return undefined;
-  return run.model.cancelling ? { kind: "terminate", run } : { kind: "cancel", run, mode: "graceful" };
+  return run.model.asked ? { kind: "terminate", run } : { kind: "cancel", run, mode: "graceful" };
 }
 
 const openOf = (runs: readonly ModelledRun[]) => runs.filter((run) => run.open);
@@ -55,8 +59,8 @@ const openOf = (runs: readonly ModelledRun[]) => runs.filter((run) => run.open);
 const numberOf = (sent: number, how: number) => sent * 2 + (how % 2);
 
 function endOf(run: ModelledRun, pick: number): Step {
-  const mode = Math.floor(pick / endsEvery) % 4;
-  return mode === 3 ? { kind: "terminate", run } : { kind: "cancel", run, mode: mode === 2 ? "immediate" : "graceful" };
+  const mode = modes[Math.floor(pick / endsEvery) % modes.length];
+  return mode === undefined ? { kind: "terminate", run } : { kind: "cancel", run, mode };
 }
 
 function stepsOf(run: ModelledRun, how: number, sent: number): Step[] {
@@ -74,7 +78,7 @@ function times(open: readonly ModelledRun[]): Step[] {
   const due = new Set<number>();
   for (const run of open)
     for (const entry of run.model.open.values()) {
-      if (entry.kind === "timer") due.add(entry.due);
+      if (entry.kind === "timer" && entry.due <= run.model.now + patience) due.add(entry.due);
       if (entry.kind === "activity" && entry.retryAt !== undefined) due.add(entry.retryAt);
     }
   return [...due]

@@ -176,8 +176,9 @@ function runProblems(
     if (child?.row.closedAt === undefined && child !== undefined) continue;
     if (!messages.some((message) => message.message === `child:${effect}`)) problems.push(`waits for child ${effect}, which is not open`);
   }
-  // A condition may be met by an event or an update that the run handles.
-  const sources = state.activities.size + state.timers.size + state.waits.size + state.children.size + state.conditions.size;
+  // A condition may be met by an event or an update that the run handles; what is stuck waits for somebody's decision.
+  const stuck = [...state.compensations.values()].filter((compensation) => compensation.state === "stuck").length;
+  const sources = state.activities.size + state.timers.size + state.waits.size + state.children.size + state.conditions.size + stuck;
   if (sources + messages.length === 0) problems.push("is open and nothing can wake it");
   return problems;
 }

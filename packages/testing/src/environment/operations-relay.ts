@@ -163,6 +163,10 @@ export class OperationsRelay {
           (operations) => operations.cancel(id, options),
           () => [{ kind: "cancel", id }],
         ),
+      decideCompensation: (id, effect, decision, options) =>
+        this.#call(`${decision} compensation ${effect} of ${id}`, (operations) =>
+          operations.decideCompensation(id, effect, decision, options),
+        ),
       terminate: (id, options) =>
         this.#noted(
           `terminate() of ${id}`,

@@ -27,6 +27,11 @@ export function openWaits(state: InstanceState, workflows: readonly AnyWorkflow[
     ...[...state.waits.values()].map(({ name, key }) => `event "${name}"${keyText(key)}`),
     ...[...state.children.values()].map((child) => `child "${child.id}"${unknown(child.workflow)}`),
     ...(state.conditions.size > 0 ? ["a condition"] : []),
+    ...[...state.compensations].flatMap(([effect, { name, state, failure }]) =>
+      state === "stuck"
+        ? [`a decision on compensation ${effect} of "${name}", which failed (${failure?.message}): retryCompensation, skip or resolve it`]
+        : [],
+    ),
     ...[...state.activities.values()].map((activity) => `activity "${activity.name}"`),
     ...(state.tail === 0 ? ["its start has not been applied"] : []),
   ];

@@ -6,11 +6,11 @@
  * 2. One line is one event. The first line of a turn begins with its time; `>` is what came in, `<` what the workflow asked for.
  * 3. Nothing else of an event is left out: fields that this file does not know are shown by their names.
  */
-import { checkOptions, type HistoryEvent, type HistoryFact, isCommand } from "@wovyr/sdk/internal";
+import { checkOptions, type HistoryEvent, type HistoryFact, isCommand, type PlannedCompensation } from "@wovyr/sdk/internal";
 import { checkEvents, checkFlag, checkWhole } from "../checks.ts";
 import { Labels } from "./history-text-labels.ts";
 import { lengthText, offsetText, timeOf } from "./history-text-time.ts";
-import { defaultBound, type ValueTextOptions, valueText } from "./history-text-value.ts";
+import { cut, defaultBound, type ValueTextOptions, valueText } from "./history-text-value.ts";
 
 export type HistoryTextOptions = {
   /** Whether times are shown, and when retries are due; false for runs in real time, whose times are never the same twice. Default true. */
@@ -116,13 +116,26 @@ class EventWriter {
       case "InstanceCompleted":
         return [this.#value(fields.take("output"))];
       case "ChildFailed":
-        return [this.#word(fields, "status"), this.#failure(fields.take("failure"))];
+        return [this.#word(fields, "status"), this.#failure(fields.take("failure")), this.#notUndone(fields)];
+      case "CompensationStarted":
+        return [
+          this.#word(fields, "order"),
+          this.#compensations(fields),
+          this.#because(fields),
+          `onFailure ${this.#word(fields, "onFailure")}`,
+        ];
+      case "CompensationDecided":
+        return [this.#word(fields, "decision"), this.#message(fields)];
       case "ChildRejected":
       case "InstanceFailed":
       case "InstanceCancelled":
       case "InstanceTerminated":
+      case "InstanceCompensated":
+      case "InstanceCompensationFailed":
+      case "CompensationFailed":
+      case "CompensationStuck":
       case "Parked":
-        return [this.#failure(fields.take("failure"))];
+        return [this.#failure(fields.take("failure")), this.#notUndone(fields)];
       case "EventConsumed":
       case "CancelRequested":
       case "TerminateRequested":
@@ -142,6 +155,24 @@ class EventWriter {
   #key(fields: Fields): string {
     const key = fields.take("key");
     return key === undefined ? "" : `key ${this.#value(key)}`;
+  }
+
+  /** `~1 undoes book [0]`, one after the other. */
+  #compensations(fields: Fields): string {
+    const planned = fields.take("compensations");
+    if (!Array.isArray(planned)) return this.#value(planned);
+    const list = (planned as readonly PlannedCompensation[]).map(({ effect, undoes, name }) => `${effect} undoes ${name} [${undoes}]`);
+    return cut(list.join(", "), this.#values.bound ?? defaultBound);
+  }
+
+  #because(fields: Fields): string {
+    const failure = fields.take("failure");
+    return failure === undefined ? "" : `because of ${this.#failure(failure)}`;
+  }
+
+  #notUndone(fields: Fields): string {
+    const compensation = fields.take("compensation");
+    return compensation === undefined ? "" : `and ${this.#failure(compensation)}`;
   }
 
   #started(fields: Fields): string[] {

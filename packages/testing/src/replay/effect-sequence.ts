@@ -62,6 +62,17 @@ export class EffectSequence {
         return { label: `${this.#labels.get(fact.effect) ?? "event"} taken`, derived: true };
       case "EffectCancelled":
         return { label: `${this.#labels.get(fact.effect) ?? `effect ${fact.effect}`} cancelled`, derived: true };
+      case "CompensationStarted":
+        return { label: `compensation of ${fact.compensations.map(({ name }) => name).join(", ")}` };
+      case "CompensationCompleted":
+        return { label: `compensation ${fact.effect} done`, derived: true };
+      case "CompensationFailed":
+      case "CompensationStuck":
+        return { label: `compensation ${fact.effect} failed`, derived: true };
+      case "InstanceCompensated":
+        return { label: "end (compensated)" };
+      case "InstanceCompensationFailed":
+        return { label: "end (not all of it compensated)" };
       case "InstanceCompleted":
         return { label: "end (completed)" };
       case "InstanceFailed":

@@ -6,7 +6,16 @@
  * 3. What follows on a request to terminate is left out: no code made it.
  */
 import { WovyrError } from "@wovyr/sdk";
-import { type FailureView, foldHistory, type HistoryEvent, type HistoryFact, type Incoming, type Turn, turnsOf } from "@wovyr/sdk/internal";
+import {
+  type FailureView,
+  foldHistory,
+  type HistoryEvent,
+  type HistoryFact,
+  type Incoming,
+  type PlannedCompensation,
+  type Turn,
+  turnsOf,
+} from "@wovyr/sdk/internal";
 
 export type RecordedHistory = {
   readonly start: Extract<Incoming, { type: "InstanceStarted" }>;
@@ -78,6 +87,12 @@ const isFailure = (value: unknown): boolean => {
   return isText(name) && isText(message) && (cause === undefined || isFailure(cause));
 };
 
+const isPlanned = (value: unknown): boolean => {
+  if (!isObject(value)) return false;
+  const { effect, undoes, name } = value as Partial<PlannedCompensation>;
+  return isText(effect) && isText(undoes) && isText(name);
+};
+
 const checks = {
   effect: isText,
   id: isText,
@@ -93,6 +108,9 @@ const checks = {
   attempt: isNumber,
   due: isTime,
   failure: isFailure,
+  compensation: isFailure,
+  compensations: (value: unknown) => Array.isArray(value) && value.every(isPlanned),
+  decision: (value: unknown) => value === "retry" || value === "skip" || value === "resolve",
 };
 type Field = keyof typeof checks;
 
@@ -114,6 +132,12 @@ const fieldsOf: Record<HistoryFact["type"], readonly Field[]> = {
   ChildRejected: ["effect", "failure"],
   SideEffectRecorded: ["effect"],
   EffectCancelled: ["effect"],
+  ChildCancelRequested: ["effect"],
+  CompensationStarted: ["effect", "compensations"],
+  CompensationCompleted: ["effect"],
+  CompensationFailed: ["effect", "failure"],
+  CompensationStuck: ["effect", "failure"],
+  CompensationDecided: ["message", "effect", "decision"],
   UpdateRequested: ["message", "name"],
   WakeRequested: ["message"],
   UpdateCompleted: ["message"],
@@ -131,6 +155,8 @@ const fieldsOf: Record<HistoryFact["type"], readonly Field[]> = {
   InstanceFailed: ["failure"],
   InstanceCancelled: ["failure"],
   InstanceTerminated: ["failure"],
+  InstanceCompensated: ["failure"],
+  InstanceCompensationFailed: ["failure", "compensation"],
   InstanceContinuedAsNew: ["run", "version", "digest"],
 };
 
