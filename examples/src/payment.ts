@@ -3,7 +3,7 @@ import { activity, awaitEvent, event, TimeoutError, Type, workflow } from "@wovy
 
 type Booking = { readonly order: string; readonly amount: number };
 
-export const Payment = event("payment.received", Type.Object({ order: Type.String(), amount: Type.Number({ minimum: 0 }) }));
+export const Payment = event("bank.transfer", Type.Object({ order: Type.String(), amount: Type.Number({ minimum: 0 }) }));
 
 const pack = activity("pack", async (order: string) => `parcel of ${order}`);
 

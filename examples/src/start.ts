@@ -4,14 +4,17 @@ import { approval } from "./approval.ts";
 import { booking, express } from "./booking.ts";
 import { hello } from "./hello.ts";
 import { order, ship } from "./order.ts";
+import { bookkeeping, paidOrder } from "./payment.ts";
 import { refund } from "./refund.ts";
 import { thumbnails } from "./thumbnails.ts";
 
 const directory = process.env.WOVYR_DIR ?? ".wovyr";
 const port = Number(process.env.PORT ?? 7420);
 
+const workflows = [hello, order, ship, approval, thumbnails, refund, booking, express, paidOrder, bookkeeping];
+
 const orchestrator = await createOrchestrator({
-  workflows: [hello, order, ship, approval, thumbnails, refund, booking, express],
+  workflows,
   store: pgliteStore(directory),
   log: consoleLog("info"),
 });
@@ -32,7 +35,7 @@ const url = await orchestrator.listen({ port });
 const json = "-H 'content-type: application/json'";
 
 console.log(`
-Wovyr serves hello, order, ship, approval, thumbnails, refund, booking and express at ${url}, from ${directory}. Ctrl-C ends it.
+Wovyr serves ${workflows.map(({ name }) => name).join(", ")} at ${url}, from ${directory}. Ctrl-C ends it.
 
 # start an order: the id is yours to choose
 curl -sX POST ${url}/v1/workflows/order/instances ${json} -d '{"id":"order-42","input":{"id":"order-42","total":50,"pickup":"1s"}}'
@@ -54,4 +57,7 @@ curl -sN ${url}/v1/instances/order-42/stream
 
 # start and wait in one call
 curl -sX POST '${url}/v1/workflows/hello/instances?wait=10s' ${json} -d '{"input":"Ada"}'
+
+# publish an event, as a CloudEvent: it starts the workflow that it triggers, and reaches every run that waits for it with this key ("subject")
+curl -sX POST ${url}/v1/events ${json} -d '{"specversion":"1.0","id":"transfer-1","source":"/bank","type":"bank.transfer","subject":"7","data":{"order":"7","amount":50}}'
 `);

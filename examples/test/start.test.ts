@@ -24,9 +24,10 @@ test("the commands that `npm start` prints work when they are pasted", { skip: h
       const { status, stdout } = spawnSync("bash", ["-c", `${line} --fail`], { encoding: "utf8", timeout: 60_000 });
       assert.equal(status, 0, `${line}\n${stdout}`);
       answers.push(stdout);
-      if (answers.length === 7) break;
+      if (answers.length === 8) break;
     }
-    const [started, description, sent, result, history, stream, greeting] = answers as [
+    const [started, description, sent, result, history, stream, greeting, published] = answers as [
+      string,
       string,
       string,
       string,
@@ -42,6 +43,7 @@ test("the commands that `npm start` prints work when they are pasted", { skip: h
     assert.equal(JSON.parse(history).items.at(-1).type, "InstanceCompleted");
     assert.match(stream, /^event: InstanceCompleted$/m);
     assert.equal(JSON.parse(greeting).output, "Hello, Ada!");
+    assert.equal(JSON.parse(published).started[0].workflow, "bookkeeping");
   } finally {
     start.kill("SIGTERM");
     if (start.exitCode === null) await once(start, "exit");
