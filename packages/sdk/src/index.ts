@@ -63,6 +63,7 @@ export { timeout } from "./effects/timeout.ts";
 
 // Values
 export type { ActivityTimeouts } from "./model/activity-timeouts.ts";
+export type { CircuitBreakerOptions } from "./model/circuit-breaker.ts";
 export { type Duration, duration } from "./model/duration.ts";
 // Errors
 export {
@@ -74,6 +75,7 @@ export {
   type ErrorClass,
   type ErrorCode,
   NonRetryableError,
+  OutcomeUnknownError,
   PayloadError,
   RetryAfterError,
   TimeoutError,
@@ -84,5 +86,9 @@ export {
   type WorkflowOutcome,
   WovyrError,
 } from "./model/errors.ts";
+export type { Classifier, FailureKind } from "./model/failure-kind.ts";
 export type { PayloadCodec } from "./model/payload.ts";
-export type { RetryPolicy } from "./model/retry-policy.ts";
+export type { BackoffContext, BackoffFunction, RetryPolicy } from "./model/retry-policy.ts";
+export type { ErrorMatcher, RetryRule } from "./model/retry-rules.ts";
+export type { WorkflowTimeout } from "./model/run-timeouts.ts";
+export type { Semantics } from "./model/semantics.ts";

@@ -15,6 +15,7 @@ import {
   type ErrorClass,
   errorCodes,
   NonRetryableError,
+  OutcomeUnknownError,
   PayloadError,
   RetryAfterError,
   TimeoutError,
@@ -187,6 +188,7 @@ const ours: Readonly<Record<string, ErrorClass>> = {
   ApiError,
   AuthoringError,
   NonRetryableError,
+  OutcomeUnknownError,
   RetryAfterError,
 };
 

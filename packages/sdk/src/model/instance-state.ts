@@ -56,12 +56,20 @@ export type OpenActivity = {
   readonly input: Payload;
   /** Milliseconds since the epoch. */
   readonly scheduledAt: number;
+  /** Given when it is to run once at most: then an attempt is `Scheduled` until it is recorded that it begins. */
+  readonly semantics?: "atMostOnce";
   state: ActivityState;
   attempt: number;
   /** Attempts that ended with their process. */
   losses: number;
   retryAt?: number;
   lastFailure?: Failure;
+  /** When the present attempt was due, where that was later than the activity; milliseconds since the epoch. */
+  attemptAt?: number;
+  /** Milliseconds that were waited before the present attempt. */
+  previousDelay?: number;
+  /** What an attempt told last by `ctx.heartbeat()`. */
+  heartbeat?: Payload;
 };
 
 export type OpenTimer = {
@@ -84,6 +92,8 @@ export type Outcome =
   | {
       readonly status: Exclude<ClosedStatus, "Completed" | "ContinuedAsNew">;
       readonly failure: Failure;
+      /** The run that takes the place of this one. */
+      readonly retriedAs?: string;
     };
 
 export type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
@@ -101,6 +111,8 @@ export class InstanceState {
   /** Time of the last turn, milliseconds since the epoch. */
   at = 0;
   startedAt = 0;
+  /** Retries of activities, those of the runs that this one goes on from included. */
+  retries = 0;
   #activities: Map<EffectId, OpenActivity> | undefined;
   #timers: Map<EffectId, OpenTimer> | undefined;
   #waits: Map<EffectId, OpenWait> | undefined;
@@ -165,6 +177,13 @@ export class InstanceState {
     return this.outcome !== undefined;
   }
 
+  /** The run that goes on where this one ended: as a new one, or by another attempt. */
+  get successor(): string | undefined {
+    const { outcome } = this;
+    if (outcome === undefined || outcome.status === "Completed") return undefined;
+    return outcome.status === "ContinuedAsNew" ? outcome.run : outcome.retriedAs;
+  }
+
   apply(turn: Pick<Turn, "at" | "events">): void {
     this.beginTurn(turn.at);
     for (const fact of turn.events) this.fold(fact);
@@ -212,6 +231,7 @@ export class InstanceState {
       case "InstanceStarted":
         this.start = fact;
         this.startedAt = this.at;
+        this.retries = fact.retries ?? 0;
         this.attributes = fact.attributes;
         if (fact.known !== undefined) this.#messages = new Map(Object.entries(fact.known));
         for (const publication of fact.publications ?? []) this.#told(publication);
@@ -221,23 +241,13 @@ export class InstanceState {
         if (fact.startAt === undefined || fact.startAt <= this.at) this.#move("Running");
         return;
       case "ActivityScheduled":
-        this.#activities ??= new Map();
-        this.#activities.set(fact.effect, {
-          name: fact.name,
-          input: fact.input,
-          scheduledAt: this.at,
-          state: "Created",
-          attempt: 1,
-          losses: 0,
-        });
-        this.#moveActivity(fact.effect, "Ready", "Scheduled", "Running");
+        this.#activityScheduled(fact);
         return;
       case "AttemptStarted":
         this.#attemptStarted(fact);
         return;
       case "AttemptLost":
-        if (fact.cause === "shutdown") this.#moveActivity(fact.effect, "Lost", "Scheduled");
-        else this.#attemptCrashed(fact.effect);
+        this.#attemptLost(fact);
         return;
       case "ActivityCompleted":
         this.#resume();
@@ -340,6 +350,7 @@ export class InstanceState {
         return;
       case "InstanceCompleted":
       case "InstanceFailed":
+      case "InstanceTimedOut":
       case "InstanceCancelled":
       case "InstanceTerminated":
       case "InstanceContinuedAsNew":
@@ -375,15 +386,32 @@ export class InstanceState {
     return activity;
   }
 
-  #attemptCrashed(effect: EffectId): void {
+  #activityScheduled({ effect, name, input, semantics }: Extract<Command, { type: "ActivityScheduled" }>): void {
+    this.#activities ??= new Map();
+    const activity: OpenActivity = { name, input, scheduledAt: this.at, state: "Created", attempt: 1, losses: 0 };
+    this.#activities.set(effect, semantics === undefined ? activity : { ...activity, semantics });
+    if (semantics === undefined) this.#moveActivity(effect, "Ready", "Scheduled", "Running");
+    else this.#moveActivity(effect, "Ready", "Scheduled");
+  }
+
+  #attemptLost({ effect, cause, heartbeat }: Extract<Incoming, { type: "AttemptLost" }>): void {
     const activity = this.#moveActivity(effect, "Lost");
+    activity.attemptAt = this.at;
+    if (heartbeat !== undefined) activity.heartbeat = heartbeat;
+    if (cause === "shutdown") {
+      this.#moveActivity(effect, "Scheduled");
+      return;
+    }
     activity.losses += 1;
-    if (activity.losses < suspectLosses) this.#moveActivity(effect, "Scheduled", "Running");
+    // One that is to run once at most is not made again.
+    if (activity.losses < suspectLosses && activity.semantics === undefined) this.#moveActivity(effect, "Scheduled", "Running");
   }
 
   #attemptStarted(fact: Extract<Incoming, { type: "AttemptStarted" }>): void {
-    const released = this.#activities?.get(fact.effect)?.state === "Scheduled";
-    const activity = released ? this.#moveActivity(fact.effect, "Running") : this.#moveActivity(fact.effect, "Scheduled", "Running");
+    const before = this.#activities?.get(fact.effect)?.state;
+    const activity =
+      before === "Scheduled" ? this.#moveActivity(fact.effect, "Running") : this.#moveActivity(fact.effect, "Scheduled", "Running");
+    if (before === "Retrying") activity.attemptAt = this.at;
     activity.attempt = fact.attempt;
   }
 
@@ -398,29 +426,29 @@ export class InstanceState {
     const activity = this.#moveActivity(fact.effect, ended, "Retrying");
     activity.retryAt = fact.retryAt;
     activity.lastFailure = fact.failure;
+    activity.previousDelay = Math.max(0, fact.retryAt - this.at);
+    if (fact.heartbeat !== undefined) activity.heartbeat = fact.heartbeat;
+    this.retries += 1;
   }
 
-  #close(
-    fact: Extract<
-      Command,
-      {
-        type: "InstanceCompleted" | "InstanceFailed" | "InstanceCancelled" | "InstanceTerminated" | "InstanceContinuedAsNew";
-      }
-    >,
-  ): void {
+  #close(fact: Extract<Command, { type: keyof typeof closedStatus }>): void {
     const status = closedStatus[fact.type];
     if (status === "Completed" || status === "Failed" || status === "ContinuedAsNew") this.#resume();
     this.#move(status);
     this.parked = undefined;
     if (fact.type === "InstanceCompleted") this.outcome = { status: "Completed", output: fact.output };
     else if (fact.type === "InstanceContinuedAsNew") this.outcome = { status: "ContinuedAsNew", run: fact.run };
-    else this.outcome = { status: status as "Failed", failure: fact.failure };
+    else {
+      const retriedAs = "run" in fact ? fact.run : undefined;
+      this.outcome = { status: status as "Failed", failure: fact.failure, ...(retriedAs !== undefined && { retriedAs }) };
+    }
   }
 }
 
 const closedStatus = {
   InstanceCompleted: "Completed",
   InstanceFailed: "Failed",
+  InstanceTimedOut: "TimedOut",
   InstanceCancelled: "Cancelled",
   InstanceTerminated: "Terminated",
   InstanceContinuedAsNew: "ContinuedAsNew",

@@ -20,18 +20,21 @@ import {
   AuthoringError,
   CancelledError,
   DeterminismError,
+  type TimeoutError,
   WorkflowError,
   type WorkflowOutcome,
   WovyrError,
 } from "../model/errors.ts";
 import { errorOf, type Failure, failureOf } from "../model/failure.ts";
-import type { Command, EffectId, HistoryFact, Incoming, Payload, Turn } from "../model/history.ts";
+import { kindOf } from "../model/failure-kind.ts";
+import type { Command, EffectId, HistoryFact, Incoming, NextAttempt, Payload, Turn } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import { lineOf } from "./call-site.ts";
 import { closing } from "./closing.ts";
 import { Commands, type DivergenceListener } from "./commands.ts";
 import { Conditions } from "./conditions.ts";
 import { Context } from "./context.ts";
+import { deadlineOf, lateness } from "./deadline.ts";
 import { definitionLine } from "./definition-line.ts";
 import type { BufferedEvent } from "./event-buffer.ts";
 import { EventWaits } from "./event-waits.ts";
@@ -44,6 +47,7 @@ import { defaultLimits, type ExecutionLimits } from "./limits.ts";
 import type { LogLevel, LogLine } from "./log-line.ts";
 import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./operation.ts";
 import { type Divergence, divergenceError, Recorder } from "./recorder.ts";
+import { runRetryAt } from "./run-retry.ts";
 import type { TaskState } from "./task.ts";
 import { beginStep, endStep, judgeUnrun, withoutEffect } from "./unrun.ts";
 
@@ -66,7 +70,13 @@ type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
 export type Closing = Extract<
   Command,
   {
-    type: "InstanceCompleted" | "InstanceFailed" | "InstanceCancelled" | "InstanceTerminated" | "InstanceContinuedAsNew";
+    type:
+      | "InstanceCompleted"
+      | "InstanceFailed"
+      | "InstanceTimedOut"
+      | "InstanceCancelled"
+      | "InstanceTerminated"
+      | "InstanceContinuedAsNew";
   }
 >;
 
@@ -97,6 +107,11 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   #root: Fiber | undefined;
   #context: Context | undefined;
   #now = 0;
+  #start: StartFact | undefined;
+  /** When the function was to be entered; milliseconds since the epoch. */
+  #began = 0;
+  /** Set when the run is out of time, and unwinds. */
+  #late: TimeoutError | undefined;
   #closed: Closing | undefined;
   /** Events whose handlers were registered before the function returned its generator. */
   #early: string[] = [];
@@ -324,7 +339,6 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     else this.#early.push(event);
   }
 
-  /** Ends the run with an error from outside of its function, which unwinds as if it were cancelled. */
   continueAsNew({ input, version = this.definition.version }: ContinueAsNewEffect): void {
     const what = `input of workflow "${this.definition.name}"`;
     // Another version has another schema, which is not known here.
@@ -336,6 +350,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     };
   }
 
+  /** Ends the run with an error from outside of its function, which unwinds as if it were cancelled. */
   fail(error: unknown): void {
     this.#failure ??= { error };
     this.#root?.cancel(closing);
@@ -473,6 +488,10 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   }
 
   #started(fact: StartFact): void {
+    this.#start = fact;
+    this.#began = Math.max(this.#now, fact.startAt ?? 0);
+    // Also where the function is entered later: they come before what arrives until then.
+    for (const event of fact.carried ?? []) this.#events.received(event);
     if (fact.startAt !== undefined && fact.startAt > this.#now) {
       this.interpreter.timerAt("start", "start", fact.startAt, undefined, () => this.#enter(fact));
       return;
@@ -481,7 +500,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
   }
 
   #enter(fact: StartFact): void {
-    for (const event of fact.carried ?? []) this.#events.received(event);
+    this.#armDeadline(fact);
     const run = this.definition.run;
     if (run === undefined) {
       this.#close(
@@ -513,6 +532,21 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     for (const event of this.#early.splice(0)) this.#events.offerKept(event);
   }
 
+  #armDeadline(fact: StartFact): void {
+    const deadline = deadlineOf(fact, this.#began);
+    if (deadline === undefined) return;
+    this.interpreter.timerAt("deadline", deadline.purpose, deadline.at, undefined, () =>
+      this.#outOfTime(lateness(deadline, this.definition.name)),
+    );
+  }
+
+  /** It unwinds as if it were cancelled. One that unwinds already goes on doing so. */
+  #outOfTime(late: TimeoutError): void {
+    if (this.#closed !== undefined || this.#cancelling || this.#failure !== undefined) return;
+    this.#late = late;
+    this.#root?.cancel(new CancelledError(late.message, { cause: late }));
+  }
+
   #decoded(payload: Payload): Outcome {
     try {
       return fulfilled(decodePayload(payload));
@@ -527,12 +561,16 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     const { definition } = leaf.work.effect;
     const cause = errorOf(fact.failure, [...(definition.errors ?? []), ...(this.definition.errors ?? [])]);
     const attempts = fact.attempt === 1 ? "1 attempt" : `${fact.attempt} attempts`;
+    const isOverBudget = fact.noRetry === "retryBudget";
+    const why = isOverBudget ? " (the run's retry budget is used up)" : "";
     leaf.settle(
       rejected(
-        new ActivityError(`activity "${definition.name}" failed after ${attempts}: ${fact.failure.message}`, {
+        new ActivityError(`activity "${definition.name}" failed after ${attempts}${why}: ${fact.failure.message}`, {
           activity: definition.name,
           attempts: fact.attempt,
+          kind: fact.failure.kind ?? kindOf(cause),
           cause,
+          ...(isOverBudget && { code: "RETRY_BUDGET_EXHAUSTED" }),
         }),
       ),
     );
@@ -594,6 +632,10 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
 
   #close(outcome: Outcome): void {
     if (this.#broken !== undefined || this.#closed !== undefined) return;
+    if (this.#late !== undefined) {
+      this.#fail("InstanceTimedOut", this.#late);
+      return;
+    }
     if (this.#cancelling) {
       const error = outcome.ok ? new CancelledError() : outcome.error;
       this.#closeWith({ type: "InstanceCancelled", failure: failureOf(error) });
@@ -601,7 +643,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
     }
     const failed = this.#failure !== undefined ? this.#failure : outcome.ok ? undefined : outcome;
     if (failed !== undefined || !outcome.ok) {
-      this.#closeWith({ type: "InstanceFailed", failure: failureOf(withoutEffect(failed?.error)) });
+      this.#fail("InstanceFailed", withoutEffect(failed?.error));
       return;
     }
     this.#handlers?.warnOfCutOff();
@@ -622,17 +664,34 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
         output: this.#commands.encode(value, `output of workflow "${this.definition.name}"`),
       });
     } catch (error) {
-      this.#closeWith({ type: "InstanceFailed", failure: failureOf(error) });
+      this.#fail("InstanceFailed", error);
     }
+  }
+
+  #fail(type: "InstanceFailed" | "InstanceTimedOut", error: unknown): void {
+    this.#closeWith(this.#failed(type, error));
+  }
+
+  #failed(type: "InstanceFailed" | "InstanceTimedOut", error: unknown): Closing {
+    const kind = kindOf(error);
+    return { type, failure: { ...failureOf(error), kind }, ...this.#nextAttempt(error, kind) };
+  }
+
+  /** The run that takes the place of this one, if its workflow is tried again. On replay, history says so. */
+  #nextAttempt(error: unknown, kind: ReturnType<typeof kindOf>): NextAttempt | undefined {
+    const start = this.#start;
+    if (start === undefined || this.#recorder.replaying) return undefined;
+    const retryAt = runRetryAt({ definition: this.definition, start, began: this.#began, now: this.#now, error, kind }, this);
+    if (retryAt === undefined) return undefined;
+    const carried = this.#events.unread();
+    return { run: this.#newRunId(this.run), retryAt, ...(carried.length > 0 && { carried }) };
   }
 
   #closeWith(command: Closing): void {
     this.#abandonWaits();
     const unstorable = this.#lastChanges();
     this.#closed = this.#commands.record(
-      unstorable !== undefined && command.type === "InstanceCompleted"
-        ? { type: "InstanceFailed", failure: failureOf(unstorable) }
-        : command,
+      unstorable !== undefined && command.type === "InstanceCompleted" ? this.#failed("InstanceFailed", unstorable) : command,
     );
   }
 
@@ -657,7 +716,7 @@ export class Execution implements Surroundings, HandlersOwner, DivergenceListene
       this.#context?.trackedAttributes.check(this.#commands.limits.payload);
     } catch (error) {
       this.#abandonAll();
-      this.#closeWith({ type: "InstanceFailed", failure: failureOf(error) });
+      this.#fail("InstanceFailed", error);
     }
   }
 

@@ -26,6 +26,8 @@ import type { Leaves } from "./leaf.ts";
 import { closedOperation, type Done, fulfilled, type Operation, rejected } from "./operation.ts";
 import { TaskState } from "./task.ts";
 
+const atMostOnce = { semantics: "atMostOnce" } as const;
+
 type Kind<K extends AnyEffect["kind"]> = Extract<AnyEffect, { kind: K }>;
 
 /** What the interpreter needs of the execution around it; tasks remember it as the run that they belong to. */
@@ -153,6 +155,7 @@ export class Interpreter {
           name: definition.name,
           ...this.#commands.input(id, definition.input, effect.input, `input of activity "${definition.name}"`),
           ...(options.summary !== undefined && { summary: options.summary }),
+          ...((options.semantics ?? definition.semantics) === "atMostOnce" && atMostOnce),
         },
         effect.site,
       );
@@ -200,7 +203,7 @@ export class Interpreter {
     const timer = this.timer(`${id}!timeout`, "timeout", after, () => {
       if (!this.#leaves.close(wait)) return;
       this.#commands.record({ type: "EffectCancelled", effect: id });
-      done(rejected(new TimeoutError(`event "${name}"${keyText(key)} did not arrive within ${after} ms`, "wait")));
+      done(rejected(new TimeoutError(`event "${name}"${keyText(key)} did not arrive within ${after} ms`, "wait", after)));
     });
     return {
       cancel: (reason) => wait.cancel(reason),
@@ -322,7 +325,7 @@ export class Interpreter {
     );
     if (!settled)
       timer = this.timer(`${id}!timeout`, "timeout", effect.after, () => {
-        late = new TimeoutError(`what timeout() covers took longer than ${effect.after} ms`, "scope");
+        late = new TimeoutError(`what timeout() covers took longer than ${effect.after} ms`, "scope", effect.after);
         branch.cancel(closing);
       });
     return {
@@ -371,7 +374,7 @@ export class Interpreter {
     const timer = this.timer(`${id}!timeout`, "timeout", after, () => {
       if (!this.#conditions.close(wait)) return;
       this.#commands.record({ type: "EffectCancelled", effect: id });
-      done(rejected(new TimeoutError(`the condition did not hold within ${after} ms`, "wait")));
+      done(rejected(new TimeoutError(`the condition did not hold within ${after} ms`, "wait", after)));
     });
     return {
       cancel: (reason) => wait.cancel(reason),

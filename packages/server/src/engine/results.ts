@@ -1,7 +1,7 @@
 /**
  * How runs ended, and waiting for it.
  *
- * 1. A chain of runs that went on as new ones has one result: the last one's.
+ * 1. A chain of runs that went on as new ones, or were tried again, has one result: the last one's.
  */
 import { WovyrError } from "@wovyr/sdk";
 import { type ClosedResult, type Closing, decodePayload, isClosed, type ResultResponse, viewOfFailure } from "@wovyr/sdk/internal";
@@ -35,7 +35,6 @@ export class Results {
     const { clock } = engine.options;
     const deadline = clock.now() + (options.wait ?? 0);
     let result = await this.#resultOfRun(engine, id, run, options.wait ?? 0, options.signal, inMemory !== undefined);
-    // The chain of runs that went on as new ones has one result: the last one's.
     while (result.continuedTo !== undefined)
       result = await this.#resultOfRun(engine, id, result.continuedTo, Math.max(0, deadline - clock.now()), options.signal, false);
     return result;
@@ -110,15 +109,16 @@ export class Results {
 const closingTypes: ReadonlySet<string> = new Set([
   "InstanceCompleted",
   "InstanceFailed",
+  "InstanceTimedOut",
   "InstanceCancelled",
   "InstanceTerminated",
   "InstanceContinuedAsNew",
 ] satisfies Closing["type"][]);
 
-/** The result of one run, with the run that goes on from it. */
+/** The result of one run, with the run that goes on from it or takes its place. */
 type LinkedResult = ResultResponse & { readonly continuedTo?: string };
 
-export function closedResult(id: string, run: string, closing: Closing): ClosedResult & LinkedResult {
+export function closedResult(id: string, run: string, closing: Closing): ClosedResult & { readonly continuedTo?: string } {
   switch (closing.type) {
     case "InstanceContinuedAsNew":
       return { id, runId: run, status: "ContinuedAsNew", continuedTo: closing.run };
@@ -130,11 +130,13 @@ export function closedResult(id: string, run: string, closing: Closing): ClosedR
         output: decodePayload(closing.output),
       };
     case "InstanceFailed":
+    case "InstanceTimedOut":
       return {
         id,
         runId: run,
-        status: "Failed",
+        status: closing.type === "InstanceFailed" ? "Failed" : "TimedOut",
         failure: viewOfFailure(closing.failure),
+        ...(closing.run !== undefined && { continuedTo: closing.run }),
       };
     case "InstanceCancelled":
       return {

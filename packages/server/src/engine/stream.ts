@@ -1,6 +1,6 @@
 /** The events of one run, recorded ones first, then live, without a gap or a repetition, until it closes. */
 import { WovyrError } from "@wovyr/sdk";
-import { type StreamItem, turnView } from "@wovyr/sdk/internal";
+import { isClosingEvent, type StreamItem, turnView } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { CommittedTurn } from "./event-hub.ts";
 import type { InstanceRow } from "./ports/store.ts";
@@ -39,7 +39,7 @@ export async function* followRun(
             if (signal?.aborted === true) return;
             yield { runId: run, event };
             next = event.seq + 1;
-            if (isEnd(event.type)) return;
+            if (isClosingEvent(event.type)) return;
           }
         }
         if (rows.length < turnsPerRead) break;
@@ -59,7 +59,7 @@ export async function* followRun(
         for (const event of turnView({ seq: turn.seq, at: turn.at, events: turn.facts }, next)) {
           yield { runId: run, event };
           next = event.seq + 1;
-          if (isEnd(event.type)) return;
+          if (isClosingEvent(event.type)) return;
         }
       }
       live = [];
@@ -69,12 +69,3 @@ export async function* followRun(
     signal?.removeEventListener("abort", aborted);
   }
 }
-
-const ends: ReadonlySet<string> = new Set([
-  "InstanceCompleted",
-  "InstanceFailed",
-  "InstanceCancelled",
-  "InstanceTerminated",
-  "InstanceContinuedAsNew",
-]);
-const isEnd = (type: string): boolean => ends.has(type);

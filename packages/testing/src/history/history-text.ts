@@ -117,8 +117,10 @@ class EventWriter {
         return [this.#value(fields.take("output"))];
       case "ChildFailed":
         return [this.#word(fields, "status"), this.#failure(fields.take("failure"))];
-      case "ChildRejected":
       case "InstanceFailed":
+      case "InstanceTimedOut":
+        return [this.#failure(fields.take("failure")), this.#nextAttempt(at, fields)];
+      case "ChildRejected":
       case "InstanceCancelled":
       case "InstanceTerminated":
       case "Parked":
@@ -188,8 +190,15 @@ class EventWriter {
 
   #retry(at: number, fields: Fields): string {
     const retryAt = fields.take("retryAt");
-    if (retryAt === undefined) return "(last attempt)";
+    const why = fields.take("noRetry");
+    if (retryAt === undefined) return why === undefined ? "(last attempt)" : `(no retry: ${String(why)})`;
     return this.#times ? `retry in ${lengthText(timeOf(retryAt) - at)}` : "retry";
+  }
+
+  /** The run that takes the place of this one. */
+  #nextAttempt(at: number, fields: Fields): string {
+    const run = fields.take("run");
+    return typeof run === "string" ? `${this.#retry(at, fields)} as ${this.#labels.of("run", run)}` : "";
   }
 
   #message(fields: Fields): string {

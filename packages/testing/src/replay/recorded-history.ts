@@ -129,6 +129,7 @@ const fieldsOf: Record<HistoryFact["type"], readonly Field[]> = {
   Resumed: [],
   InstanceCompleted: [],
   InstanceFailed: ["failure"],
+  InstanceTimedOut: ["failure"],
   InstanceCancelled: ["failure"],
   InstanceTerminated: ["failure"],
   InstanceContinuedAsNew: ["run", "version", "digest"],
