@@ -2,7 +2,7 @@
  * Puts faults into a copy of the engine, one at a time, and shows that the tests notice: `npm run mutants [-- part of a name …]`.
  *
  * 1. Each fault is one small change of one file. A change whose place is gone fails: then the fault has to be put in anew.
- * 2. Only the tests of the kit run: the explored workflows, the random programs against their model, the contract of the stores.
+ * 2. Only some tests run: the explored workflows, the random programs against their model, the contract of the stores, and what a fault is about.
  * 3. A fault counts as caught when a test fails, or hangs until the time limit.
  */
 import { spawnSync } from "node:child_process";
@@ -24,6 +24,10 @@ const programs = "packages/server/test/model/plain.test.ts";
 const interrupted = "packages/server/test/model/interrupted.test.ts";
 const memory = "packages/server/test/store/memory.test.ts";
 const pglite = "packages/server/test/store/pglite.test.ts";
+const once = "packages/server/test/engine/at-most-once.test.ts";
+const limits = "packages/server/test/engine/activity-timeouts.test.ts";
+const retries = "packages/server/test/engine/retries.test.ts";
+const runs = "packages/server/test/engine/run-retries.test.ts";
 
 const mutants: readonly Mutant[] = [
   {
@@ -104,7 +108,7 @@ const mutants: readonly Mutant[] = [
     file: "packages/server/src/engine/settlement.ts",
     find: "    this.#engine.journal.submit(prepared.write, (outcome) =>",
     replace:
-      "    for (const effect of turn.plan.attempts.keys()) this.#startAttempt(instance, effect);\n    this.#engine.journal.submit(prepared.write, (outcome) =>",
+      "    for (const effect of turn.plan.attempts.keys()) this.#engine.attempts.begin(instance, effect);\n    this.#engine.journal.submit(prepared.write, (outcome) =>",
     tests: [explored, engine, interrupted],
   },
   {
@@ -127,6 +131,41 @@ const mutants: readonly Mutant[] = [
     find: "if (before === messageDigest(fact)) return known;",
     replace: "if (before === messageDigest(fact)) return apply;",
     tests: [engine],
+  },
+  {
+    name: "make an attempt again that runs once at most",
+    file: "packages/server/src/engine/attempts.ts",
+    find: "semantics !== undefined || losses >= attemptLossLimit;",
+    replace: "losses >= attemptLossLimit;",
+    tests: [once],
+  },
+  {
+    name: "begin an attempt that runs once at most before it is recorded",
+    file: "packages/server/src/engine/attempts.ts",
+    find: "this.#dispatch(instance, fact.effect, activity, () => this.#engine.deliver({ tenant, run }, { fact }));",
+    replace: "this.#dispatch(instance, fact.effect, activity, undefined);",
+    tests: [once],
+  },
+  {
+    name: "count the time of all attempts anew after a restart",
+    file: "packages/server/src/engine/attempt.ts",
+    find: 'limit("scheduleToClose", this.attempt.activity.scheduledAt, scheduleToClose)',
+    replace: 'limit("scheduleToClose", now, scheduleToClose)',
+    tests: [limits],
+  },
+  {
+    name: "forget the retries of the runs before",
+    file: "packages/server/src/engine/turn-write.ts",
+    find: "    ...(retries > 0 && { retries }),\n",
+    replace: "",
+    tests: [retries],
+  },
+  {
+    name: "lose events between two attempts of a run",
+    file: "packages/sdk/src/runtime/execution.ts",
+    find: "...(carried.length > 0 && { carried }) };",
+    replace: "};",
+    tests: [runs],
   },
 ];
 

@@ -1,6 +1,7 @@
 /** All families of rows, in the order in which they are run. */
 import type { Family } from "./family.ts";
 import { memoryStoreFamily, pgliteFamily } from "./rows/embedded.ts";
+import { failingFamily } from "./rows/failing.ts";
 import { httpFamily } from "./rows/http.ts";
 import { latencyFamily } from "./rows/latency.ts";
 import { millionFamily } from "./rows/million.ts";
@@ -13,6 +14,7 @@ export const families: readonly Family[] = [
   oneStepFamily,
   sequentialFamily,
   fanOutFamily,
+  failingFamily,
   latencyFamily,
   httpFamily,
   replayFamily,

@@ -19,12 +19,28 @@ export const fanOut = workflow("bench-fan-out", async function* (width: number) 
   return values.length;
 });
 
+const failures = 3;
+
+/** Attempts of `stubborn`, all of them, in this process. */
+export const attempts = { made: 0 };
+
+const stubborn = activity("bench-stubborn", { retry: { backoff: "fixed", initialDelay: 1, jitter: "none" } }, async (n: number, ctx) => {
+  attempts.made += 1;
+  if (ctx.attempt <= failures) throw new Error("not yet");
+  return n;
+});
+
+export const failing = workflow("bench-failing", async function* (width: number) {
+  const values = yield* all(Array.from({ length: width }, (_, n) => stubborn(n)));
+  return values.length;
+});
+
 export const nap = workflow("bench-nap", async function* (n: number) {
   yield* sleep("30 days");
   return n;
 });
 
-export const workflows = [oneStep, sequential, fanOut, nap];
+export const workflows = [oneStep, sequential, fanOut, failing, nap];
 
 export type Workload = {
   readonly name: string;
@@ -53,6 +69,14 @@ export const fanOutWorkload = (count: number, width: number): Workload => ({
   unit: "steps/s",
   size: count * width,
   once: (client) => many(count, () => client.execute(fanOut, width)),
+});
+
+export const failingWorkload = (count: number, width: number): Workload & { readonly attempts: number } => ({
+  name: `${(count * width).toLocaleString("en")} activities that fail ${failures} times each`,
+  unit: "attempts/s",
+  size: count * width * (failures + 1),
+  attempts: count * width * (failures + 1),
+  once: (client) => many(count, () => client.execute(failing, width)),
 });
 
 function many(count: number, once: () => Promise<unknown>): Promise<unknown> {

@@ -66,6 +66,7 @@ export { timeout } from "./effects/timeout.ts";
 
 // Values
 export type { ActivityTimeouts } from "./model/activity-timeouts.ts";
+export type { CircuitBreakerOptions } from "./model/circuit-breaker.ts";
 export type {
   CompensateOn,
   CompensationFailurePolicy,
@@ -85,6 +86,7 @@ export {
   type ErrorClass,
   type ErrorCode,
   NonRetryableError,
+  OutcomeUnknownError,
   PayloadError,
   RetryAfterError,
   TimeoutError,
@@ -95,5 +97,9 @@ export {
   type WorkflowOutcome,
   WovyrError,
 } from "./model/errors.ts";
+export type { Classifier, FailureKind } from "./model/failure-kind.ts";
 export type { PayloadCodec } from "./model/payload.ts";
-export type { RetryPolicy } from "./model/retry-policy.ts";
+export type { BackoffContext, BackoffFunction, RetryPolicy } from "./model/retry-policy.ts";
+export type { ErrorMatcher, RetryRule } from "./model/retry-rules.ts";
+export type { WorkflowTimeout } from "./model/run-timeouts.ts";
+export type { Semantics } from "./model/semantics.ts";

@@ -1,8 +1,9 @@
 /** Puts an orchestrator together: the one file that knows the engine and every adapter around it. */
 import { hostname } from "node:os";
-import { type AnyWorkflow, ApiError, WovyrError } from "@wovyr/sdk";
+import { type AnyWorkflow, ApiError, type Classifier, type RetryPolicy, WovyrError } from "@wovyr/sdk";
 import type { Client } from "@wovyr/sdk/client";
 import {
+  checkClassifier,
   checkOptions,
   clientOver,
   type Duration,
@@ -10,6 +11,7 @@ import {
   milliseconds,
   type PayloadCodec,
   rememberSites,
+  resolveRetry,
   wholeNumber,
 } from "@wovyr/sdk/internal";
 import type { FastifyInstance, FastifyPluginAsync } from "fastify";
@@ -39,6 +41,10 @@ export type OrchestratorOptions = {
   readonly group?: string | undefined;
   /** Transforms payloads on their way to the store and back: compression, encryption. */
   readonly codec?: PayloadCodec | undefined;
+  /** How activities are tried again, for what neither their workflow nor they themselves say. */
+  readonly retry?: RetryPolicy | undefined;
+  /** Says of what kind failures of activities are; an activity's own `classify` is asked first, and undefined leaves it to what the error shows. */
+  readonly classify?: Classifier | undefined;
   /** Default: lines on standard error, from `warn` up. */
   readonly log?: EngineLog | undefined;
   /** How long ownership lasts without renewal, and so how long a takeover from a dead machine takes; default 10 s. */
@@ -104,6 +110,8 @@ const orchestratorOptions = [
   "store",
   "group",
   "codec",
+  "retry",
+  "classify",
   "log",
   "lease",
   "publicationRetention",
@@ -134,6 +142,8 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   for (const [name, value] of Object.entries(options.limits ?? {})) if (value !== undefined) wholeNumber(value, 1, `limits.${name}`);
   if (options.store !== undefined && typeof options.store?.open !== "function")
     throw new WovyrError("store must be what memoryStore(), pgliteStore() or postgresStore() returned", { code: "INVALID_OPTION" });
+  resolveRetry(options.retry);
+  checkClassifier(options.classify, "createOrchestrator");
   rememberSites(options.rememberLines ?? process.env.NODE_ENV !== "production");
   const registry = new Registry(definitionsOf(options.workflows));
   const log = options.log ?? consoleLog("warn");
@@ -151,6 +161,8 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     loop: systemLoop,
     executor: inProcess,
     codec: options.codec,
+    retry: options.retry,
+    classify: options.classify,
     limits: limitsOf(options),
     guard,
     memoryIsShort: heapIsShort,

@@ -76,7 +76,7 @@ const expected = `
            < ActivityScheduled [6] note "${"x".repeat(199)}… (1002 characters)
 +3d 3h 5s  > ActivityCompleted [6] undefined
            < ActivityScheduled [7] final undefined
-+3d 3h 5s  > ActivityFailed [7] attempt 1 NonRetryableError "never" (NON_RETRYABLE) (last attempt)
++3d 3h 5s  > ActivityFailed [7] attempt 1 NonRetryableError "never" (NON_RETRYABLE) (no retry: permanent)
            < InstanceCompleted { reservation: "r-1", amount: 5 }`;
 
 test("a history is text that shows turns, effects, values and times from the start on", async () => {

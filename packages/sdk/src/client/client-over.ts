@@ -4,6 +4,7 @@ import { instant, milliseconds } from "../model/duration.ts";
 import { checkEventKey } from "../model/event-key.ts";
 import { checkedKey } from "../model/idempotency-key.ts";
 import { checkOptions } from "../model/option.ts";
+import { resolveRunTimeouts } from "../model/run-timeouts.ts";
 import type { ListRequest, Operations, StartRequest } from "../protocol/operations.ts";
 import { maxBatch } from "../protocol/schemas.ts";
 import type { BatchOutcome, BatchStart, Client, Handle, ListFilter, StartOptions } from "./client.ts";
@@ -64,12 +65,24 @@ export function clientOver(operations: Operations): Client {
   });
 }
 
-const startOptions = ["id", "idempotencyKey", "version", "startAt", "delay", "attributes", "memo", "correlationId", "onConflict", "event"];
+const startOptions = [
+  "id",
+  "idempotencyKey",
+  "version",
+  "startAt",
+  "delay",
+  "timeout",
+  "attributes",
+  "memo",
+  "correlationId",
+  "onConflict",
+  "event",
+];
 
 function startRequest(workflow: { readonly name: string }, input: unknown, options: StartOptions | undefined): StartRequest {
   if (options === undefined) return { workflow: workflow.name, input };
   checkOptions(options, startOptions, "start");
-  const { startAt, delay, ...rest } = options;
+  const { startAt, delay, timeout, ...rest } = options;
   if (rest.idempotencyKey !== undefined) checkedKey(rest.idempotencyKey);
   return {
     workflow: workflow.name,
@@ -77,6 +90,7 @@ function startRequest(workflow: { readonly name: string }, input: unknown, optio
     ...defined(rest),
     ...(startAt !== undefined && { startAt: instant(startAt, "startAt") }),
     ...(delay !== undefined && { delay: milliseconds(delay, "delay") }),
+    ...(timeout !== undefined && { timeout: resolveRunTimeouts(timeout, "timeout") }),
   };
 }
 

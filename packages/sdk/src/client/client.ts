@@ -8,6 +8,7 @@ import type { PublishOptions } from "../effects/publish.ts";
 import type { RunGraph } from "../graph/graph.ts";
 import type { Duration } from "../model/duration.ts";
 import type { CancelMode, Status } from "../model/history.ts";
+import type { WorkflowTimeout } from "../model/run-timeouts.ts";
 import type { AttributeValue, HistoryEvent, InstanceDescription, InstanceSummary, Published, StartEvent } from "../protocol/operations.ts";
 
 export type StartOptions = {
@@ -19,6 +20,8 @@ export type StartOptions = {
   readonly version?: string | undefined;
   readonly startAt?: Date | string | undefined;
   readonly delay?: Duration | undefined;
+  /** How long it may take; goes over what the workflow says. A duration alone is that of all runs that the start leads to. */
+  readonly timeout?: WorkflowTimeout | undefined;
   readonly attributes?: Readonly<Record<string, AttributeValue>> | undefined;
   readonly memo?: Readonly<Record<string, unknown>> | undefined;
   readonly correlationId?: string | undefined;

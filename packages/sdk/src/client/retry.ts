@@ -53,8 +53,9 @@ export async function retrying<T>(retry: Retry, signal: AbortSignal | undefined,
   }
 }
 
-function delayAfter(retry: Retry, tries: number, retryAfter: number | undefined): number {
-  const jittered = Math.random() * Math.min(retry.maxDelay, retry.initialDelay * 2 ** (tries - 1));
+/** Milliseconds, always finite: the power is bounded, because zero times infinity is no number. */
+export function delayAfter(retry: Retry, tries: number, retryAfter: number | undefined): number {
+  const jittered = Math.random() * Math.min(retry.maxDelay, retry.initialDelay * 2 ** Math.min(tries - 1, 60));
   return retryAfter === undefined ? jittered : retryAfter + Math.min(jittered, retry.initialDelay);
 }
 

@@ -10,4 +10,11 @@ export interface ActivityContext {
   readonly attempt: number;
   readonly instanceId: string;
   readonly log: Log;
+  /**
+   * Says that the attempt is at work, within the `heartbeat` timeout again and again. The next attempt finds `details` in `lastHeartbeat`; throws a
+   * `PayloadError` when they cannot be stored.
+   */
+  heartbeat(details?: unknown): void;
+  /** What an attempt before this one said last; undefined when none did. */
+  readonly lastHeartbeat: unknown;
 }

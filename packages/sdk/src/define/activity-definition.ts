@@ -1,6 +1,9 @@
 import type { ActivityTimeouts } from "../model/activity-timeouts.ts";
+import type { CircuitBreakerOptions } from "../model/circuit-breaker.ts";
 import type { ErrorClass } from "../model/errors.ts";
+import type { Classifier } from "../model/failure-kind.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
+import type { Semantics } from "../model/semantics.ts";
 import type { ActivityContext } from "./activity-context.ts";
 import type { Schema } from "./schema.ts";
 
@@ -11,6 +14,9 @@ export type ActivityDefinition = {
   readonly output?: Schema;
   readonly retry?: RetryPolicy;
   readonly timeout?: ActivityTimeouts;
+  readonly semantics?: Semantics;
+  readonly classify?: Classifier;
+  readonly circuitBreaker?: CircuitBreakerOptions;
   readonly errors?: readonly ErrorClass[];
   /** What the engine does itself, instead of a function. */
   readonly builtIn?: "send" | "publish";

@@ -1,13 +1,16 @@
 import { ActivityEffect, noOptions } from "../effects/activity.ts";
 import { captureSite } from "../effects/effect.ts";
 import { type ActivityTimeouts, resolveTimeouts } from "../model/activity-timeouts.ts";
+import { type CircuitBreakerOptions, resolveCircuitBreaker } from "../model/circuit-breaker.ts";
 import { type ErrorClass, WovyrError } from "../model/errors.ts";
+import type { Classifier } from "../model/failure-kind.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
+import { checkSemantics, type Semantics } from "../model/semantics.ts";
 import type { ActivityContext } from "./activity-context.ts";
 import type { ActivityDefinition } from "./activity-definition.ts";
-import { checkErrorClasses, functionKind } from "./function-kind.ts";
+import { checkClassifier, checkErrorClasses, functionKind } from "./function-kind.ts";
 import { checkSchema, type MaybeSchema, type OutputOf, type Schema } from "./schema.ts";
 import type { ArgOf, Awaitable, EffectsIn, Given, InOr, Nothing, OutOr, Returns, Schemas } from "./signature.ts";
 
@@ -29,6 +32,12 @@ export interface ActivityContract<in out I, in out O> extends Activity<I, O> {
 export type ActivityOptions = {
   readonly retry?: RetryPolicy | undefined;
   readonly timeout?: ActivityTimeouts | undefined;
+  /** Default `"atLeastOnce"`. */
+  readonly semantics?: Semantics | undefined;
+  /** Says of what kind its failures are; undefined leaves it to the orchestrator's `classify`, then to what the error shows. */
+  readonly classify?: Classifier | undefined;
+  /** Holds attempts back while those before them fail: per tenant, in this process. */
+  readonly circuitBreaker?: CircuitBreakerOptions | undefined;
   /** Classes that errors come back as in the workflow, matched by name. */
   readonly errors?: readonly ErrorClass[] | undefined;
 };
@@ -79,7 +88,7 @@ function callable<Extra extends object>(definition: ActivityDefinition, extra?: 
     Extra;
 }
 
-const known = ["input", "output", "retry", "timeout", "errors"];
+const known = ["input", "output", "retry", "timeout", "semantics", "classify", "circuitBreaker", "errors"];
 
 function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknown]): ActivityDefinition {
   checkName(name, "the name of an activity");
@@ -88,18 +97,21 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
   checkSchema(options.input, `the input of ${what}`);
   checkSchema(options.output, `the output of ${what}`);
   checkErrorClasses(options.errors, what);
-  resolveRetry(options.retry);
-  resolveTimeouts(options.timeout);
+  const { retry, timeout, semantics, classify, circuitBreaker } = options;
+  resolveRetry(retry);
+  resolveTimeouts(timeout);
+  if (semantics !== undefined) checkSemantics(semantics, what);
+  checkClassifier(classify, what);
+  if (circuitBreaker !== undefined) resolveCircuitBreaker(circuitBreaker);
   return Object.freeze({
     name,
     ...(options.input !== undefined && { input: options.input }),
     ...(options.output !== undefined && { output: options.output }),
-    ...(options.retry !== undefined && {
-      retry: Object.freeze({ ...options.retry }),
-    }),
-    ...(options.timeout !== undefined && {
-      timeout: Object.freeze({ ...options.timeout }),
-    }),
+    ...(retry !== undefined && { retry: Object.freeze({ ...retry }) }),
+    ...(timeout !== undefined && { timeout: Object.freeze({ ...timeout }) }),
+    ...(semantics !== undefined && { semantics }),
+    ...(classify !== undefined && { classify }),
+    ...(circuitBreaker !== undefined && { circuitBreaker: Object.freeze({ ...circuitBreaker }) }),
     ...(options.errors !== undefined && {
       errors: Object.freeze([...options.errors]),
     }),

@@ -20,3 +20,11 @@ export function checkErrorClasses(classes: readonly ErrorClass[] | undefined, wh
   if (Array.isArray(classes) && classes.every(isErrorClass)) return;
   throw new WovyrError(`the \`errors\` of ${what} must be a list of classes that extend Error`, { code: "INVALID_DEFINITION" });
 }
+
+/** Throws INVALID_DEFINITION unless `classify` is undefined or a synchronous function. */
+export function checkClassifier(classify: unknown, what: string): void {
+  if (classify === undefined || functionKind(classify) === "function") return;
+  throw new WovyrError(`the \`classify\` of ${what} must be a synchronous function: \`(error) => "permanent"\``, {
+    code: "INVALID_DEFINITION",
+  });
+}

@@ -15,6 +15,8 @@ export interface WorkflowContext<V = unknown, I = never> {
   readonly runId: string;
   readonly tenant: string;
   readonly correlationId: string;
+  /** Which attempt the run is by its workflow's `retry`; counts from 1. */
+  readonly attempt: number;
   /** The time of the event that the workflow is handling; a new `Date` on every call. */
   now(): Date;
   /** Seeded by the run: the same numbers on replay. */

@@ -1,5 +1,7 @@
 import type { CompensationPolicy } from "../model/compensation-policy.ts";
 import type { ErrorClass } from "../model/errors.ts";
+import type { RetryPolicy } from "../model/retry-policy.ts";
+import type { RunTimeouts } from "../model/run-timeouts.ts";
 import type { EventDef } from "./event.ts";
 import type { Schema } from "./schema.ts";
 import type { WorkflowContext } from "./workflow-context.ts";
@@ -13,6 +15,13 @@ export type WorkflowDefinition = {
   /** Makes the initial `ctx.variables`. */
   readonly variables?: () => object;
   readonly errors?: readonly ErrorClass[];
+  /** Of its runs. */
+  readonly retry?: RetryPolicy;
+  /** Of the activities that it calls. */
+  readonly activityRetry?: RetryPolicy;
+  /** Retries of activities in one run. */
+  readonly retryBudget?: number;
+  readonly timeout?: RunTimeouts;
   /** Events that it takes, for checking payloads when they arrive. */
   readonly events?: readonly EventDef<unknown, never>[];
   /** Events whose publication starts an instance, with the payload as input. */

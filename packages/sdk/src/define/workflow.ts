@@ -2,7 +2,9 @@ import type { Flow } from "../effects/effect.ts";
 import { type CompensationOptions, checkCompensation, defaultCompensation, withCompensation } from "../model/compensation-policy.ts";
 import { type ErrorClass, WovyrError } from "../model/errors.ts";
 import { checkName } from "../model/name.ts";
-import { checkOptions } from "../model/option.ts";
+import { checkOptions, wholeNumber } from "../model/option.ts";
+import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
+import { resolveRunTimeouts, type WorkflowTimeout } from "../model/run-timeouts.ts";
 import { rememberDefinition } from "../runtime/definition-line.ts";
 import type { EventDef } from "./event.ts";
 import { checkErrorClasses, functionKind } from "./function-kind.ts";
@@ -35,6 +37,14 @@ export type WorkflowOptions = {
   readonly version?: string | undefined;
   /** Classes that errors come back as, matched by name. */
   readonly errors?: readonly ErrorClass[] | undefined;
+  /** How a run that failed is tried again: as a new run of the same id, with the same input. Default: it is not. */
+  readonly retry?: RetryPolicy | undefined;
+  /** How activities are tried again; what the activity or the call says goes over it. */
+  readonly activityRetry?: RetryPolicy | undefined;
+  /** Retries of activities that a run may make in all; the next failure is final. Default: no limit. */
+  readonly retryBudget?: number | undefined;
+  /** How long it may take; what a start says goes over it. A duration alone is that of the execution. */
+  readonly timeout?: WorkflowTimeout | undefined;
   /** Events that it takes: their payloads are checked when they arrive, whether or not they are awaited yet. */
   readonly events?: readonly EventDef<unknown, never>[] | undefined;
   /** When a run undoes what it did, and how. Default: when it fails, what completed last first. */
@@ -118,7 +128,20 @@ function frozen(definition: WorkflowDefinition, extra?: object): AnyWorkflow {
   }) as unknown as AnyWorkflow;
 }
 
-const known = ["version", "input", "output", "variables", "errors", "events", "triggers", "compensation"];
+const known = [
+  "version",
+  "input",
+  "output",
+  "variables",
+  "errors",
+  "retry",
+  "activityRetry",
+  "retryBudget",
+  "timeout",
+  "events",
+  "triggers",
+  "compensation",
+];
 
 function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unknown]): WorkflowDefinition {
   checkName(name, "the name of a workflow");
@@ -135,6 +158,10 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
   checkEvents(options.events, `the events of ${what}`);
   checkEvents(options.triggers, `the triggers of ${what}`);
   if (options.compensation !== undefined) checkCompensation(options.compensation, `the compensation of ${what}`);
+  const { retry, activityRetry, retryBudget, timeout } = options;
+  resolveRetry(retry);
+  resolveRetry(activityRetry);
+  if (retryBudget !== undefined) wholeNumber(retryBudget, 0, `the retryBudget of ${what}`);
   return Object.freeze({
     name,
     version: options.version === undefined ? "1" : checkName(options.version, `the version of ${what}`),
@@ -144,6 +171,10 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
     ...(options.errors !== undefined && {
       errors: Object.freeze([...options.errors]),
     }),
+    ...(retry !== undefined && { retry: Object.freeze({ ...retry }) }),
+    ...(activityRetry !== undefined && { activityRetry: Object.freeze({ ...activityRetry }) }),
+    ...(retryBudget !== undefined && { retryBudget }),
+    ...(timeout !== undefined && { timeout: resolveRunTimeouts(timeout, `the timeout of ${what}`) }),
     ...(options.events !== undefined && { events: Object.freeze([...options.events]) }),
     ...(options.triggers !== undefined && { triggers: Object.freeze([...options.triggers]) }),
     ...(options.compensation !== undefined && { compensation: withCompensation(defaultCompensation, options.compensation) }),

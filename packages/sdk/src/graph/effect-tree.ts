@@ -15,7 +15,7 @@ import type { GraphAttempt, GraphFailure, NodeKind, NodeState } from "./graph.ts
 import { boundsCleanup, hasNode, insert, isOpen, type Mutable, newPlace, type Place, type Told } from "./place.ts";
 
 /** Ids of nodes that are no effects. */
-const reserved: ReadonlySet<string> = new Set(["start", "end", "more"]);
+const reserved: ReadonlySet<string> = new Set(["start", "end", "more", "deadline"]);
 
 type Data = Readonly<Record<string, unknown>>;
 
@@ -70,8 +70,9 @@ export class EffectTree {
         Object.assign(this.start, { name: this.workflow, startedAt: at, state: "Completed" satisfies NodeState, endedAt: at });
         return;
       case "ActivityScheduled":
-        this.#ask(data, seq, told("activity", text(data.name), "Running"), (asked) => {
-          asked.attempts = [{ number: 1, startedAt: at }];
+        this.#ask(data, seq, told("activity", text(data.name), data.semantics === "atMostOnce" ? "Scheduled" : "Running"), (asked) => {
+          // Attempts of one that runs once at most are told of by themselves.
+          asked.attempts = asked.state === "Running" ? [{ number: 1, startedAt: at }] : [];
         });
         return;
       case "TimerStarted":
@@ -174,6 +175,7 @@ export class EffectTree {
         return;
       case "InstanceCompleted":
       case "InstanceFailed":
+      case "InstanceTimedOut":
       case "InstanceCancelled":
       case "InstanceTerminated":
       case "InstanceCompensated":

@@ -16,12 +16,13 @@ export type ActivityState =
 export const activityTransitions: Readonly<Record<ActivityState, readonly ActivityState[]>> = {
   Created: ["Ready", "Cancelled"],
   Ready: ["Scheduled", "Cancelled"],
-  Scheduled: ["Running", "Cancelled"],
+  // One that has to wait for its place may run out of time before it begins.
+  Scheduled: ["Running", "TimedOut", "Failed", "Cancelled"],
   Running: ["Completed", "Failed", "TimedOut", "Cancelled", "Lost"],
   Failed: ["Retrying"],
   TimedOut: ["Retrying"],
-  Retrying: ["Scheduled", "Cancelled"],
-  Lost: ["Scheduled", "Failed", "Cancelled"],
+  Retrying: ["Scheduled", "TimedOut", "Cancelled"],
+  Lost: ["Scheduled", "TimedOut", "Failed", "Cancelled"],
   Completed: [],
   Cancelled: [],
 };

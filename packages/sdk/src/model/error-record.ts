@@ -16,6 +16,7 @@ import {
   type ErrorClass,
   errorCodes,
   NonRetryableError,
+  OutcomeUnknownError,
   PayloadError,
   RetryAfterError,
   TimeoutError,
@@ -189,6 +190,7 @@ const ours: Readonly<Record<string, ErrorClass>> = {
   ApiError,
   AuthoringError,
   NonRetryableError,
+  OutcomeUnknownError,
   RetryAfterError,
 };
 

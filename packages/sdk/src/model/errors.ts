@@ -3,6 +3,7 @@
  * What users catch are the classes below; what tools match on is `code`.
  */
 import type { Duration } from "./duration.ts";
+import type { FailureKind } from "./failure-kind.ts";
 
 type CodeRow = { readonly status: number; readonly retryable: boolean };
 
@@ -29,6 +30,8 @@ export const errorCodes = {
   PAYLOAD_MALFORMED: { status: 400, retryable: false },
   PAYLOAD_CODEC_FAILED: { status: 500, retryable: true },
   ACTIVITY_FAILED: { status: 500, retryable: false },
+  RETRY_BUDGET_EXHAUSTED: { status: 500, retryable: false },
+  OUTCOME_UNKNOWN: { status: 500, retryable: false },
   WORKFLOW_FAILED: { status: 500, retryable: false },
   COMPENSATION_FAILED: { status: 500, retryable: false },
   TIMED_OUT: { status: 504, retryable: false },
@@ -95,11 +98,14 @@ export class WovyrError extends Error {
 export class ActivityError extends WovyrError {
   readonly activity: string;
   readonly attempts: number;
+  /** What the failure was classified as. */
+  readonly kind: FailureKind;
   constructor(
     message: string,
     details: ErrorOptions & {
       activity: string;
       attempts: number;
+      kind?: FailureKind;
       code?: ErrorCode;
     },
   ) {
@@ -109,6 +115,7 @@ export class ActivityError extends WovyrError {
     });
     this.activity = details.activity;
     this.attempts = details.attempts;
+    this.kind = details.kind ?? "transient";
   }
 }
 
@@ -164,14 +171,24 @@ export class WorkflowError extends WovyrError {
   }
 }
 
-export type TimeoutKind = "scheduleToStart" | "startToClose" | "scheduleToClose" | "heartbeat" | "wait" | "run" | "scope";
+export type TimeoutKind = "scheduleToStart" | "startToClose" | "scheduleToClose" | "heartbeat" | "wait" | "run" | "execution" | "scope";
 
-/** A time limit that passed; `timeout` says which. */
+/** A time limit that passed; `timeout` says which, `limit` how long it is. */
 export class TimeoutError extends WovyrError {
   readonly timeout: TimeoutKind;
-  constructor(message: string, timeout: TimeoutKind = "wait") {
+  /** Milliseconds. */
+  readonly limit: number | undefined;
+  constructor(message: string, timeout: TimeoutKind = "wait", limit?: number) {
     super(message, { code: "TIMED_OUT" });
     this.timeout = timeout;
+    this.limit = limit;
+  }
+}
+
+/** An attempt that was to do its work once at most may have done it, and nobody knows: `cause` is what ended it. It is not made again. */
+export class OutcomeUnknownError extends WovyrError {
+  constructor(message: string, options: ErrorOptions = {}) {
+    super(message, { code: "OUTCOME_UNKNOWN", ...options });
   }
 }
 

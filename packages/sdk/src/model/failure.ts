@@ -5,7 +5,8 @@
  * 2. `errorOf` runs nobody's constructor.
  */
 import { type ErrorRecord, putTogether } from "./error-record.ts";
-import { type ErrorClass, type ErrorCode, WovyrError } from "./errors.ts";
+import type { ErrorClass } from "./errors.ts";
+import type { FailureKind } from "./failure-kind.ts";
 import type { Payload } from "./history.ts";
 import { decodePayload, encodePayload } from "./payload.ts";
 import { errorRecord } from "./survey.ts";
@@ -15,6 +16,8 @@ export type Failure = {
   readonly name: string;
   readonly message: string;
   readonly code?: string;
+  /** Of the failure of an attempt or of a run as it was classified; causes have none. */
+  readonly kind?: FailureKind;
   readonly stack?: string;
   readonly cause?: Failure;
   /** Own fields of the error beside name, message, stack, code and cause, as an encoded record. */
@@ -82,7 +85,7 @@ export function errorOf(failure: Failure, classes: readonly ErrorClass[] = []): 
 }
 
 function toRecord(failure: Failure): ErrorRecord {
-  const { thrown, fields, cause, ...rest } = failure;
+  const { thrown, fields, cause, kind: _, ...rest } = failure;
   const decodedFields = fields === undefined ? undefined : tryDecode(fields);
   return {
     ...rest,
@@ -101,33 +104,4 @@ function tryDecode(payload: Payload): unknown {
   } catch {
     return undefined;
   }
-}
-
-const hopeless: ReadonlySet<unknown> = new Set<ErrorCode>([
-  "NON_RETRYABLE",
-  "PAYLOAD_UNSERIALIZABLE",
-  "EFFECT_NOT_YIELDED",
-  "PAYLOAD_TOO_LARGE",
-  "PAYLOAD_MALFORMED",
-  "INVALID_DEFINITION",
-  "INVALID_DURATION",
-  "INVALID_OPTION",
-  "INVALID_NAME",
-  "INVALID_INPUT",
-  "INVALID_OUTPUT",
-]);
-
-/** Whether another attempt would be in vain: a `NonRetryableError` (also one that crossed a process), or a mistake that stays one. Never throws. */
-export function isNonRetryable(error: unknown): boolean {
-  try {
-    return typeof error === "object" && error !== null && isInVain(error);
-  } catch {
-    return false; // a proxy or a getter threw
-  }
-}
-
-function isInVain(error: { name?: unknown; code?: unknown; retryable?: unknown }): boolean {
-  const { name, code, retryable } = error;
-  if (name === "NonRetryableError" || code === "NON_RETRYABLE") return true;
-  return error instanceof WovyrError && (hopeless.has(code) || retryable === false);
 }

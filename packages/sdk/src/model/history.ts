@@ -6,6 +6,8 @@
  * 3. A fact says what happened, never what follows from it: states are derived (`instance-state.ts`, `activity-state.ts`).
  */
 import type { Failure } from "./failure.ts";
+import type { NoRetry } from "./retry-decision.ts";
+import type { RunTimeouts } from "./run-timeouts.ts";
 
 /** A value as text, made by `encodePayload` and opaque to everything but `decodePayload` and a `PayloadCodec`. */
 export type Payload = string;
@@ -58,6 +60,14 @@ export type Incoming =
       readonly correlationId?: string;
       readonly memo?: Payload;
       readonly attributes?: Payload;
+      /** Its time limits, as they were when its instance was started. */
+      readonly timeout?: RunTimeouts;
+      /** When the first run of its execution began, where that has a time limit; milliseconds since the epoch. */
+      readonly executionStartedAt?: number;
+      /** Which attempt it is, when a run before it failed. */
+      readonly retry?: RunAttempt;
+      /** Retries of activities in the runs that this one goes on from: they count against the same budget. */
+      readonly retries?: number;
       /** The run that this one goes on from, and the events that nobody there had taken. */
       readonly continuedFrom?: string;
       readonly carried?: readonly CarriedEvent[];
@@ -79,6 +89,10 @@ export type Incoming =
       readonly failure: Failure;
       /** Milliseconds since the epoch; absent on the last attempt. */
       readonly retryAt?: number;
+      /** Why there is no further attempt. */
+      readonly noRetry?: NoRetry;
+      /** What the attempt told last by `ctx.heartbeat()`. */
+      readonly heartbeat?: Payload;
     }
   | {
       readonly type: "AttemptStarted";
@@ -91,6 +105,8 @@ export type Incoming =
       readonly attempt: number;
       /** A crash counts against the bound on losses; an attempt that a shutdown gave up does not. */
       readonly cause: "crash" | "shutdown";
+      /** What it told last by `ctx.heartbeat()`, as far as it was saved. */
+      readonly heartbeat?: Payload;
     }
   | {
       readonly type: "TimerFired";
@@ -165,6 +181,8 @@ export type Command =
       readonly input: Payload;
       readonly digest: string;
       readonly summary?: string;
+      /** Given when it is to run once at most: then each attempt is recorded before it begins. */
+      readonly semantics?: "atMostOnce";
     }
   | {
       readonly type: "TimerStarted";
@@ -234,11 +252,12 @@ export type Command =
   | { readonly type: "VariablesChanged"; readonly variables: Payload }
   | { readonly type: "AttributesChanged"; readonly attributes: Payload }
   | { readonly type: "InstanceCompleted"; readonly output: Payload }
-  | { readonly type: "InstanceFailed"; readonly failure: Failure }
+  | ({ readonly type: "InstanceFailed"; readonly failure: Failure } & Partial<NextAttempt>)
+  | ({ readonly type: "InstanceTimedOut"; readonly failure: Failure } & Partial<NextAttempt>)
   | { readonly type: "InstanceCancelled"; readonly failure: Failure }
   | { readonly type: "InstanceTerminated"; readonly failure: Failure }
   /** `failure` is what the run failed with, or was cancelled with. */
-  | { readonly type: "InstanceCompensated"; readonly failure: Failure }
+  | ({ readonly type: "InstanceCompensated"; readonly failure: Failure } & Partial<NextAttempt>)
   /** `compensation` says what was not undone. */
   | { readonly type: "InstanceCompensationFailed"; readonly failure: Failure; readonly compensation: Failure }
   | {
@@ -250,7 +269,28 @@ export type Command =
       readonly carried?: readonly CarriedEvent[];
     };
 
-export type TimerPurpose = "start" | "sleep" | "timeout" | "cleanup" | "retry";
+/** A run that takes the place of one that failed. */
+export type NextAttempt = {
+  readonly run: string;
+  /** When its function is entered; milliseconds since the epoch. */
+  readonly retryAt: number;
+  readonly carried?: readonly CarriedEvent[];
+};
+
+/** What a run that takes the place of a failed one knows of those before it. */
+export type RunAttempt = {
+  /** Counts from 2. */
+  readonly attempt: number;
+  /** The run that failed. */
+  readonly of: string;
+  /** When the first attempt began; milliseconds since the epoch. */
+  readonly since: number;
+  /** Milliseconds that were waited before this one. */
+  readonly delay: number;
+};
+
+/** `run` and `execution`: the time limit of the run, or of all runs of its execution, whichever ends first. */
+export type TimerPurpose = "start" | "sleep" | "timeout" | "cleanup" | "retry" | "run" | "execution";
 
 export type HistoryFact = Incoming | Command;
 

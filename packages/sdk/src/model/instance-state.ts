@@ -23,7 +23,7 @@ import type {
   Turn,
 } from "./history.ts";
 import { InvalidTransition } from "./invalid-transition.ts";
-import { type OpenCompensation, OpenCompensations, ofRun } from "./open-compensation.ts";
+import { isUndoing, type OpenCompensation, OpenCompensations, ofRun } from "./open-compensation.ts";
 
 const anyEnd = ["Completed", "Failed", "TimedOut", "Cancelled", "Terminated", "ContinuedAsNew"] as const;
 
@@ -57,12 +57,20 @@ export type OpenActivity = {
   readonly input: Payload;
   /** Milliseconds since the epoch. */
   readonly scheduledAt: number;
+  /** Given when it is to run once at most: then an attempt is `Scheduled` until it is recorded that it begins. */
+  readonly semantics?: "atMostOnce";
   state: ActivityState;
   attempt: number;
   /** Attempts that ended with their process. */
   losses: number;
   retryAt?: number;
   lastFailure?: Failure;
+  /** When the present attempt was due, where that was later than the activity; milliseconds since the epoch. */
+  attemptAt?: number;
+  /** Milliseconds that were waited before the present attempt. */
+  previousDelay?: number;
+  /** What an attempt told last by `ctx.heartbeat()`. */
+  heartbeat?: Payload;
 };
 
 export type OpenTimer = {
@@ -87,6 +95,8 @@ export type Outcome =
       readonly failure: Failure;
       /** What was not undone. */
       readonly compensation?: Failure;
+      /** The run that takes the place of this one. */
+      readonly retriedAs?: string;
     };
 
 export type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
@@ -104,6 +114,8 @@ export class InstanceState {
   /** Time of the last turn, milliseconds since the epoch. */
   at = 0;
   startedAt = 0;
+  /** Retries of activities, those of the runs that this one goes on from included. */
+  retries = 0;
   #activities: Map<EffectId, OpenActivity> | undefined;
   #timers: Map<EffectId, OpenTimer> | undefined;
   #waits: Map<EffectId, OpenWait> | undefined;
@@ -176,6 +188,13 @@ export class InstanceState {
     return this.outcome !== undefined;
   }
 
+  /** The run that goes on where this one ended: as a new one, or by another attempt. */
+  get successor(): string | undefined {
+    const { outcome } = this;
+    if (outcome === undefined || outcome.status === "Completed") return undefined;
+    return outcome.status === "ContinuedAsNew" ? outcome.run : outcome.retriedAs;
+  }
+
   apply(turn: Pick<Turn, "at" | "events">): void {
     this.beginTurn(turn.at);
     for (const fact of turn.events) this.fold(fact);
@@ -223,6 +242,7 @@ export class InstanceState {
       case "InstanceStarted":
         this.start = fact;
         this.startedAt = this.at;
+        this.retries = fact.retries ?? 0;
         this.attributes = fact.attributes;
         if (fact.known !== undefined) this.#messages = new Map(Object.entries(fact.known));
         for (const publication of fact.publications ?? []) this.#told(publication);
@@ -232,23 +252,13 @@ export class InstanceState {
         if (fact.startAt === undefined || fact.startAt <= this.at) this.#move("Running");
         return;
       case "ActivityScheduled":
-        this.#activities ??= new Map();
-        this.#activities.set(fact.effect, {
-          name: fact.name,
-          input: fact.input,
-          scheduledAt: this.at,
-          state: "Created",
-          attempt: 1,
-          losses: 0,
-        });
-        this.#moveActivity(fact.effect, "Ready", "Scheduled", "Running");
+        this.#activityScheduled(fact);
         return;
       case "AttemptStarted":
         this.#attemptStarted(fact);
         return;
       case "AttemptLost":
-        if (fact.cause === "shutdown") this.#moveActivity(fact.effect, "Lost", "Scheduled");
-        else this.#attemptCrashed(fact.effect);
+        this.#attemptLost(fact);
         return;
       case "ActivityCompleted":
         this.#resume();
@@ -373,6 +383,7 @@ export class InstanceState {
         return;
       case "InstanceCompleted":
       case "InstanceFailed":
+      case "InstanceTimedOut":
       case "InstanceCancelled":
       case "InstanceTerminated":
       case "InstanceCompensated":
@@ -418,15 +429,32 @@ export class InstanceState {
     return activity;
   }
 
-  #attemptCrashed(effect: EffectId): void {
+  #activityScheduled({ effect, name, input, semantics }: Extract<Command, { type: "ActivityScheduled" }>): void {
+    this.#activities ??= new Map();
+    const activity: OpenActivity = { name, input, scheduledAt: this.at, state: "Created", attempt: 1, losses: 0 };
+    this.#activities.set(effect, semantics === undefined ? activity : { ...activity, semantics });
+    if (semantics === undefined) this.#moveActivity(effect, "Ready", "Scheduled", "Running");
+    else this.#moveActivity(effect, "Ready", "Scheduled");
+  }
+
+  #attemptLost({ effect, cause, heartbeat }: Extract<Incoming, { type: "AttemptLost" }>): void {
     const activity = this.#moveActivity(effect, "Lost");
+    activity.attemptAt = this.at;
+    if (heartbeat !== undefined) activity.heartbeat = heartbeat;
+    if (cause === "shutdown") {
+      this.#moveActivity(effect, "Scheduled");
+      return;
+    }
     activity.losses += 1;
-    if (activity.losses < suspectLosses) this.#moveActivity(effect, "Scheduled", "Running");
+    // One that is to run once at most is not made again.
+    if (activity.losses < suspectLosses && activity.semantics === undefined) this.#moveActivity(effect, "Scheduled", "Running");
   }
 
   #attemptStarted(fact: Extract<Incoming, { type: "AttemptStarted" }>): void {
-    const released = this.#activities?.get(fact.effect)?.state === "Scheduled";
-    const activity = released ? this.#moveActivity(fact.effect, "Running") : this.#moveActivity(fact.effect, "Scheduled", "Running");
+    const before = this.#activities?.get(fact.effect)?.state;
+    const activity =
+      before === "Scheduled" ? this.#moveActivity(fact.effect, "Running") : this.#moveActivity(fact.effect, "Scheduled", "Running");
+    if (before === "Retrying") activity.attemptAt = this.at;
     activity.attempt = fact.attempt;
   }
 
@@ -441,16 +469,12 @@ export class InstanceState {
     const activity = this.#moveActivity(fact.effect, ended, "Retrying");
     activity.retryAt = fact.retryAt;
     activity.lastFailure = fact.failure;
+    activity.previousDelay = Math.max(0, fact.retryAt - this.at);
+    if (fact.heartbeat !== undefined) activity.heartbeat = fact.heartbeat;
+    if (!isUndoing(fact.effect)) this.retries += 1;
   }
 
-  #close(
-    fact: Extract<
-      Command,
-      {
-        type: keyof typeof closedStatus;
-      }
-    >,
-  ): void {
+  #close(fact: Extract<Command, { type: keyof typeof closedStatus }>): void {
     const status = closedStatus[fact.type];
     if (status === "Completed" || status === "Failed" || status === "CompensationFailed" || status === "ContinuedAsNew") this.#resume();
     this.#move(status);
@@ -460,14 +484,17 @@ export class InstanceState {
     else if (fact.type === "InstanceContinuedAsNew") this.outcome = { status: "ContinuedAsNew", run: fact.run };
     else {
       const compensation = fact.type === "InstanceCompensationFailed" ? { compensation: fact.compensation } : {};
-      this.outcome = { status: status as "Failed", failure: fact.failure, ...compensation };
+      const retriedAs = "run" in fact && fact.run !== undefined ? { retriedAs: fact.run } : {};
+      this.outcome = { status: status as "Failed", failure: fact.failure, ...compensation, ...retriedAs };
     }
   }
 }
 
-const closedStatus = {
+/** By the fact that closes a run. */
+export const closedStatus = {
   InstanceCompleted: "Completed",
   InstanceFailed: "Failed",
+  InstanceTimedOut: "TimedOut",
   InstanceCancelled: "Cancelled",
   InstanceTerminated: "Terminated",
   InstanceCompensated: "Compensated",

@@ -21,6 +21,8 @@ export type OpenCompensation = {
 
 /** The id of a run's own unwinding. */
 export const ofRun = "~";
+/** Whether an effect belongs to what undoes something. */
+export const isUndoing = (effect: EffectId): boolean => effect.startsWith(ofRun);
 /** Compensations of one unwinding that are at work at once, where they are in parallel. */
 export const parallelCompensations = 100;
 

@@ -14,10 +14,18 @@ export function checkOptions(options: unknown, known: readonly string[], what: s
   }
 }
 
-/** Returns `value` when it is a whole number of at least `least`; throws INVALID_OPTION, which names the option `what`. */
-export function wholeNumber(value: unknown, least: number, what: string): number {
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= least) return value;
-  throw new WovyrError(`${what} must be a whole number of at least ${least}, not ${typeof value === "number" ? value : typeof value}`, {
-    code: "INVALID_OPTION",
-  });
+/** Returns `value` when it is a whole number from `least` to `most`; throws INVALID_OPTION, which names the option `what`. */
+export function wholeNumber(value: unknown, least: number, what: string, most = Number.MAX_SAFE_INTEGER): number {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= least && value <= most) return value;
+  const upTo = most === Number.MAX_SAFE_INTEGER ? "" : ` and at most ${most}`;
+  throw new WovyrError(
+    `${what} must be a whole number of at least ${least}${upTo}, not ${typeof value === "number" ? value : typeof value}`,
+    { code: "INVALID_OPTION" },
+  );
+}
+
+/** Returns `value` when it is one of `choices`; throws INVALID_OPTION, which names the option `what`. */
+export function oneOf<Text extends string>(value: Text, choices: readonly Text[], what: string): Text {
+  if (choices.includes(value)) return value;
+  throw new WovyrError(`${what} must be one of ${choices.join(", ")}`, { code: "INVALID_OPTION" });
 }

@@ -5,14 +5,18 @@
  * Values (inputs, payloads, outputs) are plain JavaScript values here. Every method rejects with a `WovyrError` whose `code` is in the catalogue.
  */
 import type { ExecutionGraph, RunGraph } from "../graph/graph.ts";
+import type { FailureKind } from "../model/failure-kind.ts";
 import type { CancelMode, ClosedStatus, CompensationDecision, Status } from "../model/history.ts";
 import type { CompensationState } from "../model/open-compensation.ts";
+import type { RunTimeouts } from "../model/run-timeouts.ts";
 
 /** An error as the API shows it: a `Failure` with its fields decoded. */
 export type FailureView = {
   readonly name: string;
   readonly message: string;
   readonly code?: string;
+  /** Of the failure of an attempt or of a run. */
+  readonly kind?: FailureKind;
   readonly stack?: string;
   readonly cause?: FailureView;
   readonly fields?: unknown;
@@ -47,6 +51,8 @@ export type StartRequest = {
   readonly startAt?: number;
   /** Milliseconds from now, by the engine's clock; not together with `startAt`. A repeated request says the same delay, and not the same time. */
   readonly delay?: number;
+  /** Milliseconds; each goes over what the workflow says. */
+  readonly timeout?: RunTimeouts;
   readonly attributes?: Readonly<Record<string, AttributeValue>>;
   readonly memo?: Readonly<Record<string, unknown>>;
   readonly correlationId?: string;
@@ -118,6 +124,12 @@ export type InstanceDescription = InstanceSummary & {
     readonly attempt: number;
     readonly lastFailure?: FailureView;
     readonly nextRetryAt?: Date;
+    /** How often its process died while it ran. */
+    readonly losses?: number;
+    /** What an attempt before the present one told last by `ctx.heartbeat()`. */
+    readonly lastHeartbeat?: unknown;
+    /** While the circuit of the activity is not closed: attempts are held back until then, or a few find out whether it works again. */
+    readonly circuit?: { readonly state: "open" | "halfOpen"; readonly until: Date };
   }[];
   readonly timers: readonly {
     readonly effect: string;
@@ -155,6 +167,10 @@ export type InstanceDescription = InstanceSummary & {
   /** The run that this one went on from, and the one that goes on from it. */
   readonly continuedFrom?: string;
   readonly continuedTo?: string;
+  /** Which attempt it is by its workflow's `retry`, from 1; the run that failed before it, and the one that takes its place. */
+  readonly attempt: number;
+  readonly retryOf?: string;
+  readonly retriedAs?: string;
   /** Events that arrived and that nothing has taken yet. */
   readonly bufferedEvents: readonly {
     readonly name: string;

@@ -7,6 +7,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { edgeKinds, nodeKinds } from "../graph/graph.ts";
 import { errorCodes } from "../model/errors.ts";
+import { failureKinds } from "../model/failure-kind.ts";
 import { anyValue, choice, durationSchema, nameSchema, timestamp } from "./kinds.ts";
 import { statuses } from "./status.ts";
 
@@ -26,6 +27,11 @@ const startProperties = {
   version: Type.Optional(nameSchema),
   startAt: Type.Optional(timestamp),
   delay: Type.Optional(durationSchema),
+  timeout: Type.Optional(
+    Type.Union([durationSchema, Type.Object({ run: Type.Optional(durationSchema), execution: Type.Optional(durationSchema) }, strict)], {
+      description: "How long one run, or all runs of the start (what a duration alone means), may take; goes over what the workflow says",
+    }),
+  ),
   attributes: Type.Optional(Type.Record(nameSchema, attributeValue, strict)),
   memo: Type.Optional(Type.Record(Type.String(), anyValue)),
   correlationId: Type.Optional(nameSchema),
@@ -91,6 +97,7 @@ export const FailureSchema = Type.Recursive(
       name: Type.String(),
       message: Type.String(),
       code: Type.Optional(Type.String()),
+      kind: Type.Optional(choice(failureKinds, { $id: "FailureKind", description: "Of the failure of an attempt or of a run." })),
       stack: Type.Optional(Type.String()),
       cause: Type.Optional(self),
       fields: Type.Optional(anyValue),
@@ -286,6 +293,14 @@ export const DescriptionSchema = Type.Object(
         attempt: Type.Integer(),
         lastFailure: Type.Optional(FailureSchema),
         nextRetryAt: Type.Optional(timestamp),
+        losses: Type.Optional(Type.Integer({ minimum: 1, description: "How often its process died while it ran." })),
+        lastHeartbeat: Type.Optional(anyValue),
+        circuit: Type.Optional(
+          Type.Object(
+            { state: choice(["open", "halfOpen"]), until: timestamp },
+            { description: "While the circuit of the activity is not closed: how long its attempts are held back." },
+          ),
+        ),
       }),
     ),
     timers: Type.Array(
@@ -320,6 +335,9 @@ export const DescriptionSchema = Type.Object(
     compensating: Type.Optional(FailureSchema),
     continuedFrom: Type.Optional(nameSchema),
     continuedTo: Type.Optional(nameSchema),
+    attempt: Type.Integer({ minimum: 1, description: "Which attempt the run is by its workflow's retry policy." }),
+    retryOf: Type.Optional(nameSchema),
+    retriedAs: Type.Optional(nameSchema),
     bufferedEvents: Type.Array(Type.Object({ name: Type.String(), key: Type.Optional(Type.String()), receivedAt: timestamp })),
     unregistered: Type.Optional(
       Type.Literal(true, { description: "It waits for an orchestrator that has its workflow and version registered." }),

@@ -38,6 +38,7 @@ export class Context implements WorkflowContext<object> {
   readonly runId: string;
   readonly tenant: string;
   readonly correlationId: string;
+  readonly attempt: number;
   readonly trackedVariables: Tracked;
   readonly trackedAttributes: Tracked;
   readonly #owner: ContextOwner;
@@ -53,6 +54,7 @@ export class Context implements WorkflowContext<object> {
     this.runId = owner.run;
     this.tenant = owner.tenant;
     this.correlationId = start.correlationId ?? start.id;
+    this.attempt = start.retry?.attempt ?? 1;
     this.trackedVariables = new Tracked(variables, "ctx.variables");
     this.trackedAttributes = new Tracked(
       start.attributes === undefined ? {} : (decodePayload(start.attributes) as object),

@@ -21,12 +21,14 @@ import {
   AuthoringError,
   CancelledError,
   DeterminismError,
+  type TimeoutError,
   WorkflowError,
   type WorkflowOutcome,
   WovyrError,
 } from "../model/errors.ts";
 import { errorOf, type Failure, failureOf } from "../model/failure.ts";
-import type { CancelMode, Command, EffectId, HistoryFact, Incoming, Payload, Turn } from "../model/history.ts";
+import { type FailureKind, kindOf } from "../model/failure-kind.ts";
+import type { CancelMode, Command, EffectId, HistoryFact, Incoming, NextAttempt, Payload, Turn } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
 import { lineOf } from "./call-site.ts";
 import { closing } from "./closing.ts";
@@ -34,6 +36,7 @@ import { Commands, type DivergenceListener } from "./commands.ts";
 import { Compensations, type CompensationsOwner } from "./compensations.ts";
 import { Conditions } from "./conditions.ts";
 import { Context } from "./context.ts";
+import { deadlineOf, lateness } from "./deadline.ts";
 import { definitionLine } from "./definition-line.ts";
 import type { BufferedEvent } from "./event-buffer.ts";
 import { EventWaits } from "./event-waits.ts";
@@ -46,6 +49,7 @@ import { defaultLimits, type ExecutionLimits } from "./limits.ts";
 import type { LogLevel, LogLine } from "./log-line.ts";
 import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./operation.ts";
 import { type Divergence, divergenceError, Recorder } from "./recorder.ts";
+import { runRetryAt } from "./run-retry.ts";
 import type { Scope } from "./scope.ts";
 import { OwnedTasks, type TaskState } from "./task.ts";
 import { beginStep, endStep, judgeUnrun, withoutEffect } from "./unrun.ts";
@@ -72,6 +76,7 @@ export type Closing = Extract<
     type:
       | "InstanceCompleted"
       | "InstanceFailed"
+      | "InstanceTimedOut"
       | "InstanceCancelled"
       | "InstanceTerminated"
       | "InstanceCompensated"
@@ -79,6 +84,9 @@ export type Closing = Extract<
       | "InstanceContinuedAsNew";
   }
 >;
+
+/** How a run ends that does not come to its end, unless something was undone. */
+type BadEnd = "InstanceFailed" | "InstanceTimedOut" | "InstanceCancelled";
 
 export class Execution implements Surroundings, HandlersOwner, CompensationsOwner, DivergenceListener {
   readonly definition: WorkflowDefinition;
@@ -107,6 +115,11 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   #root: Fiber | undefined;
   #context: Context | undefined;
   #now = 0;
+  #start: StartFact | undefined;
+  /** When the function was to be entered; milliseconds since the epoch. */
+  #began = 0;
+  /** Set when the run is out of time, and unwinds. */
+  #late: TimeoutError | undefined;
   #closed: Closing | undefined;
   /** Events whose handlers were registered before the function returned its generator. */
   #early: string[] = [];
@@ -348,7 +361,6 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     else this.#early.push(event);
   }
 
-  /** Ends the run with an error from outside of its function, which unwinds as if it were cancelled. */
   continueAsNew({ input, version = this.definition.version }: ContinueAsNewEffect): void {
     const what = `input of workflow "${this.definition.name}"`;
     // Another version has another schema, which is not known here.
@@ -360,6 +372,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     };
   }
 
+  /** Ends the run with an error from outside of its function, which unwinds as if it were cancelled. */
   fail(error: unknown): void {
     if (this.#rollback !== undefined) return;
     this.#failure ??= { error };
@@ -504,6 +517,10 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   }
 
   #started(fact: StartFact): void {
+    this.#start = fact;
+    this.#began = Math.max(this.#now, fact.startAt ?? 0);
+    // Also where the function is entered later: they come before what arrives until then.
+    for (const event of fact.carried ?? []) this.#events.received(event);
     if (fact.startAt !== undefined && fact.startAt > this.#now) {
       this.interpreter.timerAt("start", "start", fact.startAt, undefined, () => this.#enter(fact));
       return;
@@ -512,7 +529,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   }
 
   #enter(fact: StartFact): void {
-    for (const event of fact.carried ?? []) this.#events.received(event);
+    this.#armDeadline(fact);
     const run = this.definition.run;
     if (run === undefined) {
       this.#close(
@@ -544,6 +561,21 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     for (const event of this.#early.splice(0)) this.#events.offerKept(event);
   }
 
+  #armDeadline(fact: StartFact): void {
+    const deadline = deadlineOf(fact, this.#began);
+    if (deadline === undefined) return;
+    this.interpreter.timerAt("deadline", deadline.purpose, deadline.at, undefined, () =>
+      this.#outOfTime(lateness(deadline, this.definition.name)),
+    );
+  }
+
+  /** It unwinds as if it were cancelled. One that unwinds already goes on doing so. */
+  #outOfTime(late: TimeoutError): void {
+    if (this.#closed !== undefined || this.#cancelling || this.#failure !== undefined) return;
+    this.#late = late;
+    this.#root?.cancel(new CancelledError(late.message, { cause: late }));
+  }
+
   #decoded(payload: Payload): Outcome {
     try {
       return fulfilled(decodePayload(payload));
@@ -558,12 +590,16 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     const { definition } = leaf.work.effect;
     const cause = errorOf(fact.failure, [...(definition.errors ?? []), ...(this.definition.errors ?? [])]);
     const attempts = fact.attempt === 1 ? "1 attempt" : `${fact.attempt} attempts`;
+    const isOverBudget = fact.noRetry === "retryBudget";
+    const why = isOverBudget ? " (the run's retry budget is used up)" : "";
     leaf.settle(
       rejected(
-        new ActivityError(`activity "${definition.name}" failed after ${attempts}: ${fact.failure.message}`, {
+        new ActivityError(`activity "${definition.name}" failed after ${attempts}${why}: ${fact.failure.message}`, {
           activity: definition.name,
           attempts: fact.attempt,
+          kind: fact.failure.kind ?? kindOf(cause),
           cause,
+          ...(isOverBudget && { code: "RETRY_BUDGET_EXHAUSTED" }),
         }),
       ),
     );
@@ -636,6 +672,10 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
       this.#endBadly("InstanceCancelled", outcome.ok ? new CancelledError() : outcome.error);
       return;
     }
+    if (this.#late !== undefined) {
+      this.#endBadly("InstanceTimedOut", this.#late);
+      return;
+    }
     const failed = this.#failure !== undefined ? this.#failure : outcome.ok ? undefined : outcome;
     if (failed !== undefined || !outcome.ok) {
       this.#endBadly("InstanceFailed", withoutEffect(failed?.error));
@@ -664,23 +704,35 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   }
 
   /** The run does not come to its end: what it did is undone first, where its policy says so. */
-  #endBadly(type: "InstanceFailed" | "InstanceCancelled", error: unknown): void {
+  #endBadly(type: BadEnd, error: unknown): void {
     this.#abandonWaits();
     this.leaves.childrenCompensate = false;
-    const failure = failureOf(error);
     const handling = new OwnedTasks();
     // A handler that begins with the first compensation is cancelled when the last one has ended.
-    const ended = () => handling.close(closing, () => this.#closeWith(this.#badEnd("InstanceCompensated", failure)));
+    const ended = () => handling.close(closing, () => this.#closeWith(this.#badEnd(type, error, true)));
     const operation = this.#compensations?.rollback(error, ended);
-    if (operation === undefined) this.#closeWith(this.#badEnd(type, failure));
+    if (operation === undefined) this.#closeWith(this.#badEnd(type, error, false));
     else this.#rollback = { operation, handling };
   }
 
-  #badEnd(type: "InstanceFailed" | "InstanceCancelled" | "InstanceCompensated", failure: Failure): Closing {
+  #badEnd(type: BadEnd, error: unknown, undone: boolean): Closing {
+    const isCancelled = type === "InstanceCancelled";
+    const kind = kindOf(error);
+    const failure: Failure = isCancelled ? failureOf(error) : { ...failureOf(error), kind };
     const notUndone = this.#compensations?.notUndone;
-    return notUndone === undefined
-      ? { type, failure }
-      : { type: "InstanceCompensationFailed", failure, compensation: failureOf(notUndone) };
+    // What was left behind is for a person, and not for another attempt.
+    if (notUndone !== undefined) return { type: "InstanceCompensationFailed", failure, compensation: failureOf(notUndone) };
+    return { type: undone ? "InstanceCompensated" : type, failure, ...(!isCancelled && this.#nextAttempt(error, kind)) };
+  }
+
+  /** The run that takes the place of this one, if its workflow is tried again. On replay, history says so. */
+  #nextAttempt(error: unknown, kind: FailureKind): NextAttempt | undefined {
+    const start = this.#start;
+    if (start === undefined || this.#recorder.replaying) return undefined;
+    const retryAt = runRetryAt({ definition: this.definition, start, began: this.#began, now: this.#now, error, kind }, this);
+    if (retryAt === undefined) return undefined;
+    const carried = this.#events.unread();
+    return { run: this.#newRunId(this.run), retryAt, ...(carried.length > 0 && { carried }) };
   }
 
   #closeWith(command: Closing): void {

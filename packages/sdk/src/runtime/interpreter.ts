@@ -29,6 +29,8 @@ import { closedOperation, type Done, fulfilled, type Operation, rejected } from 
 import type { Scope } from "./scope.ts";
 import { TaskState } from "./task.ts";
 
+const atMostOnce = { semantics: "atMostOnce" } as const;
+
 type Kind<K extends AnyEffect["kind"]> = Extract<AnyEffect, { kind: K }>;
 
 /** What the interpreter needs of the execution around it; tasks remember it as the run that they belong to. */
@@ -162,6 +164,7 @@ export class Interpreter {
           name: definition.name,
           ...this.#commands.input(id, definition.input, effect.input, `input of activity "${definition.name}"`),
           ...(options.summary !== undefined && { summary: options.summary }),
+          ...((options.semantics ?? definition.semantics) === "atMostOnce" && atMostOnce),
         },
         effect.site,
       );
@@ -219,7 +222,7 @@ export class Interpreter {
     const timer = this.timer(`${id}!timeout`, "timeout", after, () => {
       if (!this.#leaves.close(wait)) return;
       this.#commands.record({ type: "EffectCancelled", effect: id });
-      done(rejected(new TimeoutError(`event "${name}"${keyText(key)} did not arrive within ${after} ms`, "wait")));
+      done(rejected(new TimeoutError(`event "${name}"${keyText(key)} did not arrive within ${after} ms`, "wait", after)));
     });
     return {
       cancel: (reason) => wait.cancel(reason),
@@ -342,7 +345,7 @@ export class Interpreter {
     );
     if (!settled)
       timer = this.timer(`${id}!timeout`, "timeout", effect.after, () => {
-        late = new TimeoutError(`what timeout() covers took longer than ${effect.after} ms`, "scope");
+        late = new TimeoutError(`what timeout() covers took longer than ${effect.after} ms`, "scope", effect.after);
         branch.cancel(closing);
       });
     return {
@@ -404,7 +407,7 @@ export class Interpreter {
     const timer = this.timer(`${id}!timeout`, "timeout", after, () => {
       if (!this.#conditions.close(wait)) return;
       this.#commands.record({ type: "EffectCancelled", effect: id });
-      done(rejected(new TimeoutError(`the condition did not hold within ${after} ms`, "wait")));
+      done(rejected(new TimeoutError(`the condition did not hold within ${after} ms`, "wait", after)));
     });
     return {
       cancel: (reason) => wait.cancel(reason),

@@ -37,6 +37,7 @@ const commandTypes: Record<Command["type"], true> = {
   AttributesChanged: true,
   InstanceCompleted: true,
   InstanceFailed: true,
+  InstanceTimedOut: true,
   InstanceCancelled: true,
   InstanceTerminated: true,
   InstanceCompensated: true,
@@ -88,6 +89,8 @@ export function describeFact(fact: HistoryFact): string {
       return "the end of the workflow (completed)";
     case "InstanceFailed":
       return "the end of the workflow (failed)";
+    case "InstanceTimedOut":
+      return "the end of the workflow (timed out)";
     case "InstanceCancelled":
       return "the end of the workflow (cancelled)";
     case "InstanceTerminated":

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
+import { delayAfter, retryOf } from "../../src/client/retry.ts";
 import { createClient } from "../../src/client.ts";
 import type { Workflow } from "../../src/define/workflow.ts";
 import { workflow } from "../../src/define/workflow.ts";
@@ -180,3 +181,12 @@ async function freePort(): Promise<number> {
   await new Promise<void>((resolve) => server.close(() => resolve()));
   return port;
 }
+
+test("H066 H067 the wait for the next try is finite and stays within its cap, however long nothing answers", () => {
+  for (const initialDelay of [0, 1, 100, 5_000])
+    for (const tries of [1, 2, 60, 61, 1_023, 1_024, 1_025, 5_000, 2 ** 31]) {
+      const delay = delayAfter(retryOf({ initialDelay, maxDelay: "5s", maxAttempts: 2 ** 31 }), tries, undefined);
+      assert.ok(delay >= 0 && delay <= 5_000, `${delay} after ${tries} tries from ${initialDelay}`);
+      assert.ok(Number.isFinite(delayAfter(retryOf({ initialDelay }), tries, 60_000)));
+    }
+});

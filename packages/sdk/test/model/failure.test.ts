@@ -17,7 +17,8 @@ import {
   WorkflowError,
   WovyrError,
 } from "../../src/model/errors.ts";
-import { errorOf, type Failure, failureOf, isNonRetryable } from "../../src/model/failure.ts";
+import { errorOf, type Failure, failureOf } from "../../src/model/failure.ts";
+import { isNonRetryable } from "../../src/model/failure-kind.ts";
 import { decodePayload } from "../../src/model/payload.ts";
 import { storable, storableError } from "./storable.ts";
 

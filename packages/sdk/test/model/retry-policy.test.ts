@@ -58,11 +58,13 @@ describe("a retry policy", () => {
   it("has defaults", () => {
     assert.deepEqual(resolveRetry(), {
       maxAttempts: 5,
+      maxDuration: Number.POSITIVE_INFINITY,
       backoff: "exponential",
       initialDelay: 1_000,
       maxDelay: 60_000,
       factor: 2,
       jitter: "full",
+      rules: [],
     });
     assert.deepEqual(resolveRetry(undefined, {}, { maxAttempts: undefined }), resolveRetry());
   });

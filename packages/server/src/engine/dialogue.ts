@@ -131,7 +131,8 @@ export class Dialogue {
         (fact): fact is UpdateEnd => (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") && fact.message === message,
       );
       if (end !== undefined) return end;
-      before = facts.find((fact) => fact.type === "InstanceStarted")?.continuedFrom;
+      const start = facts.find((fact) => fact.type === "InstanceStarted");
+      before = start?.continuedFrom ?? start?.retry?.of;
     }
     return undefined;
   }

@@ -1,75 +1,38 @@
 /**
- * Runs the attempts of activities.
+ * Gives the attempts of activities their places.
  *
  * 1. An attempt begins only after the commit that records it.
  * 2. At most `concurrency` attempts run at once; the others wait in order.
- * 3. An activity whose process was lost twice is suspect: suspects run one at a time, and the attempt of one is recorded only when its turn has come, so
+ * 3. An attempt that is to be recorded before it begins is announced when there is a place for it; the place is kept until the recorded one is started.
+ * 4. An activity whose process was lost twice is suspect: suspects run one at a time, and the attempt of one is recorded only when its turn has come, so
  *    that those that wait are not lost with the one that ends the process.
- * 4. Each attempt reports exactly one outcome, or none when it was stopped or the dispatcher was closed; what arrives later is dropped.
+ * 5. While an activity's circuit is open its attempts are held back and take no place (circuits.ts).
+ * 6. The time of an attempt that waits goes on: when it is out of time it fails without having begun.
  */
-import { ActivityError, NonRetryableError, RetryAfterError, TimeoutError, WovyrError } from "@wovyr/sdk";
-import {
-  type ActivityContext,
-  type ActivityDefinition,
-  type ActivityEffect,
-  decodePayload,
-  type EffectId,
-  encodePayload,
-  failureOf,
-  type Incoming,
-  isNonRetryable,
-  type Log,
-  milliseconds,
-  type OpenActivity,
-  parse,
-  resolveRetry,
-  resolveTimeouts,
-  retryDelay,
-  suspectLosses,
-} from "@wovyr/sdk/internal";
-import type { ActivityExecutor } from "./ports/activity-executor.ts";
-import type { Clock } from "./ports/clock.ts";
-import type { EngineLog } from "./ports/log.ts";
-import type { Random } from "./ports/random.ts";
+import type { TimeoutKind } from "@wovyr/sdk";
+import { type EffectId, failureOf, type Payload, suspectLosses } from "@wovyr/sdk/internal";
+import { type Attempt, type AttemptEnd, type AttemptSurroundings, attemptKey, limitsOf, outOfTime, RunningAttempt } from "./attempt.ts";
+import { Circuits, type CircuitTicket } from "./circuits.ts";
 
-export type AttemptOutcome = Extract<Incoming, { type: "ActivityCompleted" | "ActivityFailed" }>;
+export type DispatchOptions = AttemptSurroundings & { readonly concurrency: number };
 
-export type Attempt = {
-  readonly tenant: string;
-  readonly run: string;
-  readonly instanceId: string;
-  readonly workflow: string;
-  readonly effect: EffectId;
-  readonly call: ActivityEffect<unknown>;
-  readonly activity: Readonly<OpenActivity>;
-  readonly report: (outcome: AttemptOutcome) => void;
-};
+/** A place that is kept for an attempt that was announced. */
+type Kept = { readonly ticket: CircuitTicket | undefined; readonly then: () => void };
 
-export type DispatchOptions = {
-  readonly executor: ActivityExecutor;
-  /** Does what the engine itself is asked for. */
-  readonly builtIn: (attempt: Attempt, input: unknown, ctx: ActivityContext) => Promise<unknown>;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: EngineLog;
-  readonly concurrency: number;
-  readonly payloadLimit: number;
-};
-
-/** One that waits to run alone; `begin` leads to `start`. */
-export type Suspect = Pick<Attempt, "run" | "effect"> & {
-  readonly activity: Pick<OpenActivity, "name" | "losses">;
-  readonly begin: () => void;
-};
+/** When an attempt that waits is out of time. */
+type Expiry = { readonly at: number; readonly cancel: () => void };
 
 export class Dispatch {
   readonly #options: DispatchOptions;
   readonly #running = new Map<string, RunningAttempt>();
   /** Attempts that run or wait. One that was stopped while it waited is not in it any more. */
-  readonly #known = new Set<string>();
+  readonly #known = new Map<string, Attempt>();
+  readonly #kept = new Map<string, Kept>();
+  readonly #expiries = new Map<Attempt, Expiry>();
+  readonly #circuits: Circuits;
   #waiting: Attempt[] = [];
   #head = 0;
-  readonly #suspects: Suspect[] = [];
+  readonly #suspects: Attempt[] = [];
   /** The one whose turn it is, by key: from when it is told so until its attempt has ended. */
   #suspect: string | undefined;
   #closed = false;
@@ -77,20 +40,32 @@ export class Dispatch {
 
   constructor(options: DispatchOptions) {
     this.#options = options;
+    const { clock, log } = options;
+    this.#circuits = new Circuits({ clock, log, release: (attempts) => this.#goOn(attempts) });
   }
 
   get running(): number {
     return this.#running.size;
   }
 
+  /** Attempts that wait for a place. */
   get waiting(): number {
     return this.#waiting.length - this.#head + this.#suspects.length;
   }
 
-  /** When the next attempt that runs is out of time, in milliseconds since the epoch; undefined when none has a limit. */
-  get nextTimeout(): number | undefined {
-    let next: number | undefined;
-    for (const { endsAt } of this.#running.values()) if (endsAt !== undefined && (next === undefined || endsAt < next)) next = endsAt;
+  /** Attempts that wait for a circuit. */
+  get held(): number {
+    return this.#circuits.held;
+  }
+
+  /** When time alone changes something here: an attempt is out of it, or a circuit lets one through. Milliseconds since the epoch. */
+  get nextDue(): number | undefined {
+    let next = this.#circuits.nextDue;
+    const consider = (at: number | undefined) => {
+      if (at !== undefined && (next === undefined || at < next)) next = at;
+    };
+    for (const { endsAt } of this.#running.values()) consider(endsAt);
+    for (const { at } of this.#expiries.values()) consider(at);
     return next;
   }
 
@@ -99,37 +74,39 @@ export class Dispatch {
     return this.#known.has(attemptKey(run, effect));
   }
 
+  /** How the circuit of an activity stands, when it is not closed. */
+  circuitOf(tenant: string, activity: string): ReturnType<Circuits["stateOf"]> {
+    return this.#circuits.stateOf(tenant, activity);
+  }
+
   start(attempt: Attempt): void {
     if (this.#closed) return;
     const key = attemptKey(attempt.run, attempt.effect);
-    this.#known.add(key);
-    if (key === this.#suspect) {
-      this.#runAlone(attempt);
+    this.#known.set(key, attempt);
+    const kept = this.#kept.get(key);
+    if (kept !== undefined) {
+      this.#kept.delete(key);
+      this.#run(attempt, kept);
       return;
     }
     if (attempt.activity.losses >= suspectLosses) {
-      this.startAlone({ ...attempt, begin: () => this.#runAlone(attempt) });
+      this.#suspects.push(attempt);
+      this.#awaitExpiry(attempt);
+      this.#nextSuspect();
       return;
     }
-    if (this.#running.size < this.#options.concurrency && this.#head >= this.#waiting.length) this.#run(attempt, () => this.#fill());
-    else this.#waiting.push(attempt);
-  }
-
-  /** Lets a suspect begin when no other one runs. */
-  startAlone(suspect: Suspect): void {
-    if (this.#closed) return;
-    this.#known.add(attemptKey(suspect.run, suspect.effect));
-    this.#suspects.push(suspect);
-    this.#nextSuspect();
+    if (this.#hasPlace && this.#head >= this.#waiting.length) this.#admit(attempt);
+    else this.#enqueue(attempt);
   }
 
   /** Asks an attempt to stop and forgets it. */
   stop(run: string, effect: EffectId, reason: Error): void {
     const key = attemptKey(run, effect);
-    this.#known.delete(key);
     const running = this.#running.get(key);
+    const attempt = this.#known.get(key);
+    this.#known.delete(key);
     if (running !== undefined) running.stop(reason);
-    else this.#suspectEnded(key);
+    else if (attempt !== undefined) this.#gone(key, attempt);
   }
 
   /** Begins no further attempt; resolves when those that run have ended. */
@@ -139,10 +116,12 @@ export class Dispatch {
     return new Promise((resolve) => this.#idleWaiters.push(resolve));
   }
 
-  /** Stops every attempt and begins no further one. */
-  abort(reason: Error): void {
+  /** Stops every attempt and begins no further one. Returns those that ran, with what they told last. */
+  abort(reason: Error): ReadonlyMap<string, Payload | undefined> {
     this.#closed = true;
+    const ran = new Map([...this.#running].map(([key, { details }]) => [key, details]));
     this.forget(reason);
+    return ran;
   }
 
   /** Stops every attempt, and forgets those that wait. */
@@ -151,12 +130,31 @@ export class Dispatch {
     this.#head = 0;
     this.#suspects.length = 0;
     this.#known.clear();
+    this.#kept.clear();
+    for (const { cancel } of this.#expiries.values()) cancel();
+    this.#expiries.clear();
+    this.#circuits.forget();
     for (const attempt of [...this.#running.values()]) attempt.stop(reason);
     this.#suspect = undefined;
   }
 
-  #fill(): void {
-    while (!this.#closed && this.#running.size < this.#options.concurrency) {
+  // ── places ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  get #hasPlace(): boolean {
+    return this.#running.size + this.#kept.size < this.#options.concurrency;
+  }
+
+  #isWanted(attempt: Attempt): boolean {
+    return this.#known.get(attemptKey(attempt.run, attempt.effect)) === attempt;
+  }
+
+  #enqueue(attempt: Attempt): void {
+    this.#waiting.push(attempt);
+    this.#awaitExpiry(attempt);
+  }
+
+  readonly #fill = (): void => {
+    while (!this.#closed && this.#hasPlace) {
       const next = this.#waiting[this.#head];
       if (next === undefined) {
         this.#waiting = [];
@@ -168,49 +166,56 @@ export class Dispatch {
         this.#waiting = this.#waiting.slice(this.#head);
         this.#head = 0;
       }
-      this.#run(next, () => this.#fill());
+      if (this.#isWanted(next)) this.#admit(next);
     }
-  }
+  };
 
-  #nextSuspect(): void {
-    if (this.#suspect !== undefined || this.#closed) return;
-    const next = this.#suspects.shift();
-    if (next === undefined) return;
-    const key = attemptKey(next.run, next.effect);
-    if (!this.#known.has(key)) {
-      this.#nextSuspect();
+  /** Gives an attempt a place, unless its circuit holds it back. */
+  #admit(attempt: Attempt): void {
+    if (attempt.call.definition.circuitBreaker === undefined) {
+      this.#place(attempt, noTicket, this.#fill);
       return;
     }
-    this.#suspect = key;
-    this.#options.log.warn("an activity that lost its process before runs alone", {
-      activity: next.activity.name,
-      run: next.run,
-      losses: next.activity.losses,
-    });
-    next.begin();
+    const ticket = this.#circuits.admit(attempt);
+    if (ticket === undefined) this.#awaitExpiry(attempt);
+    else this.#place(attempt, ticket, this.#fill);
   }
 
-  #runAlone(attempt: Attempt): void {
-    this.#run(attempt, () => this.#suspectEnded(attemptKey(attempt.run, attempt.effect)));
+  /** What circuits let go on queues anew. */
+  #goOn(attempts: readonly Attempt[]): void {
+    if (this.#closed) return;
+    for (const attempt of attempts) if (this.#isWanted(attempt)) this.#waiting.push(attempt);
+    this.#fill();
   }
 
-  #suspectEnded(key: string): void {
-    if (this.#suspect !== key) return;
-    this.#suspect = undefined;
-    this.#nextSuspect();
+  #place(attempt: Attempt, ticket: CircuitTicket | undefined, then: () => void): void {
+    this.#endExpiry(attempt);
+    if (attempt.announce === undefined) {
+      this.#run(attempt, { ticket, then });
+      return;
+    }
+    this.#kept.set(attemptKey(attempt.run, attempt.effect), { ticket, then });
+    attempt.announce();
   }
 
-  #run(attempt: Attempt, then: () => void): void {
+  /** An attempt that did not run is not to begin any more: what was kept for it is free. */
+  #gone(key: string, attempt: Attempt): void {
+    this.#endExpiry(attempt);
+    const kept = this.#kept.get(key);
+    this.#kept.delete(key);
+    if (kept?.ticket !== undefined) this.#circuits.ended(kept.ticket, attempt, undefined);
+    else if (attempt.call.definition.circuitBreaker !== undefined) this.#circuits.gone(attempt);
+    kept?.then();
+  }
+
+  #run(attempt: Attempt, { ticket, then }: Kept): void {
     const key = attemptKey(attempt.run, attempt.effect);
-    if (!this.#known.has(key)) {
-      then();
-      return;
-    }
-    const running = new RunningAttempt(attempt, this.#options, () => {
+    const running = new RunningAttempt(attempt, this.#options, (end) => {
       if (this.#running.get(key) === running) {
         this.#running.delete(key);
         this.#known.delete(key);
       }
+      this.#ended(attempt, ticket, end);
       then();
       if (this.#running.size > 0) return;
       const waiters = this.#idleWaiters;
@@ -220,203 +225,75 @@ export class Dispatch {
     this.#running.set(key, running);
     running.begin();
   }
-}
 
-const attemptKey = (run: string, effect: EffectId) => `${run}/${effect}`;
-
-class AttemptContext implements ActivityContext {
-  readonly idempotencyKey: string;
-  readonly attempt: number;
-  readonly instanceId: string;
-  readonly #running: RunningAttempt;
-
-  constructor(running: RunningAttempt, idempotencyKey: string, attempt: number, instanceId: string) {
-    this.#running = running;
-    this.idempotencyKey = idempotencyKey;
-    this.attempt = attempt;
-    this.instanceId = instanceId;
+  #ended(attempt: Attempt, ticket: CircuitTicket | undefined, end: AttemptEnd): void {
+    if (ticket !== undefined) this.#circuits.ended(ticket, attempt, end);
+    if (attempt.call.definition.timeout?.heartbeat !== undefined || attempt.call.options.timeout?.heartbeat !== undefined)
+      this.#options.heartbeats.ended(attempt.run, attempt.effect);
   }
 
-  get signal(): AbortSignal {
-    return this.#running.signal;
-  }
+  // ── suspects ───────────────────────────────────────────────────────────────────────────────────────────
 
-  get log(): Log {
-    return this.#running.log;
-  }
-}
-
-class RunningAttempt {
-  /** When its time is over; undefined when it has no limit. */
-  endsAt: number | undefined;
-  readonly #attempt: Attempt;
-  readonly #options: DispatchOptions;
-  readonly #ended: () => void;
-  #controller: AbortController | undefined;
-  #stopReason: Error | undefined;
-  #over = false;
-  #cancelTimer: (() => void) | undefined;
-
-  constructor(attempt: Attempt, options: DispatchOptions, ended: () => void) {
-    this.#attempt = attempt;
-    this.#options = options;
-    this.#ended = ended;
-  }
-
-  begin(): void {
-    try {
-      this.#armTimeout();
-      const { activity } = this.#attempt;
-      const result = this.#options.executor.execute(this.#definition(), decodePayload(activity.input), this.#context());
-      if (isPromise(result))
-        result.then(
-          (value) => this.#completed(value),
-          (error) => this.#failed(error),
-        );
-      else this.#completed(result);
-    } catch (error) {
-      this.#failed(error);
-    }
-  }
-
-  stop(reason: Error): void {
-    this.#stopReason = reason;
-    this.#end(undefined);
-    this.#controller?.abort(reason);
-  }
-
-  /** Made when it is first asked for: most activities never do. */
-  get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.#stopReason !== undefined && !this.#controller.signal.aborted) this.#controller.abort(this.#stopReason);
-    return this.#controller.signal;
-  }
-
-  get log(): Log {
-    const { run, instanceId, activity, workflow } = this.#attempt;
-    const about = { workflow, instance: instanceId, run, activity: activity.name, attempt: activity.attempt };
-    const { log } = this.#options;
-    return {
-      debug: (message, data) => log.debug(message, { ...about, ...data }),
-      info: (message, data) => log.info(message, { ...about, ...data }),
-      warn: (message, data) => log.warn(message, { ...about, ...data }),
-      error: (message, data) => log.error(message, { ...about, ...data }),
-    };
-  }
-
-  #definition(): ActivityDefinition {
-    const { definition } = this.#attempt.call;
-    if (definition.builtIn === undefined) return definition;
-    return { ...definition, run: (input, ctx) => this.#options.builtIn(this.#attempt, input, ctx) };
-  }
-
-  #context(): ActivityContext {
-    const { run, effect, instanceId, activity } = this.#attempt;
-    return new AttemptContext(this, attemptKey(run, effect), activity.attempt, instanceId);
-  }
-
-  #armTimeout(): void {
-    const { call, activity } = this.#attempt;
-    if (call.definition.timeout === undefined && call.options.timeout === undefined) return;
-    const limits = resolveTimeouts(call.definition.timeout, call.options.timeout);
-    const now = this.#options.clock.now();
-    const ends: { at: number; error: TimeoutError }[] = [];
-    if (limits.startToClose !== undefined)
-      ends.push({
-        at: now + limits.startToClose,
-        error: new TimeoutError(
-          `attempt ${activity.attempt} of activity "${activity.name}" took longer than startToClose, ${limits.startToClose} ms`,
-          "startToClose",
-        ),
-      });
-    if (limits.scheduleToClose !== undefined)
-      ends.push({
-        at: activity.scheduledAt + limits.scheduleToClose,
-        error: new TimeoutError(
-          `activity "${activity.name}" took longer than scheduleToClose, ${limits.scheduleToClose} ms over all attempts`,
-          "scheduleToClose",
-        ),
-      });
-    ends.sort((a, b) => a.at - b.at);
-    const first = ends[0];
-    if (first === undefined) return;
-    this.endsAt = first.at;
-    this.#cancelTimer = this.#options.clock.wakeAt(first.at, () => {
-      this.#stopReason = first.error;
-      this.#failed(first.error);
-      this.#controller?.abort(first.error);
-    });
-  }
-
-  #completed(value: unknown): void {
-    if (this.#over) return;
-    const { call, effect, activity } = this.#attempt;
-    let output: string;
-    try {
-      const what = `output of activity "${activity.name}"`;
-      output = encodePayload(parse(call.definition.output, value, what, "INVALID_OUTPUT"), { limit: this.#options.payloadLimit, what });
-    } catch (error) {
-      this.#failed(error);
+  #nextSuspect(): void {
+    if (this.#suspect !== undefined || this.#closed) return;
+    const next = this.#suspects.shift();
+    if (next === undefined) return;
+    if (!this.#isWanted(next)) {
+      this.#nextSuspect();
       return;
     }
-    this.#end({
-      type: "ActivityCompleted",
-      effect,
-      attempt: activity.attempt,
-      output,
+    const key = attemptKey(next.run, next.effect);
+    this.#suspect = key;
+    this.#options.log.warn("an activity that lost its process before runs alone", {
+      activity: next.activity.name,
+      run: next.run,
+      losses: next.activity.losses,
     });
+    this.#place(next, noTicket, () => this.#suspectEnded(key));
   }
 
-  #failed(error: unknown): void {
-    if (this.#over) return;
-    const { effect, activity } = this.#attempt;
-    const retryAt = this.#retryAt(error);
-    this.#end({
-      type: "ActivityFailed",
-      effect,
-      attempt: activity.attempt,
-      failure: failureOf(error),
-      ...(retryAt !== undefined && { retryAt }),
-    });
+  #suspectEnded(key: string): void {
+    if (this.#suspect !== key) return;
+    this.#suspect = undefined;
+    this.#nextSuspect();
   }
 
-  /** When the next attempt is due; undefined when this was the last. */
-  #retryAt(error: unknown): number | undefined {
-    const { call, activity } = this.#attempt;
-    const policy = resolveRetry(call.definition.retry, call.options.retry);
-    if (activity.attempt >= policy.maxAttempts || isFinal(error)) return undefined;
-    const now = this.#options.clock.now();
-    const at =
-      error instanceof RetryAfterError ? afterOf(error, now) : now + retryDelay(policy, activity.attempt, this.#options.random.fraction());
-    const limits = resolveTimeouts(call.definition.timeout, call.options.timeout);
-    if (limits.scheduleToClose !== undefined && at >= activity.scheduledAt + limits.scheduleToClose) return undefined;
-    return at;
+  // ── time ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** From now on the attempt waits. */
+  #awaitExpiry(attempt: Attempt): void {
+    const limits = limitsOf(attempt.call);
+    if (limits === undefined || this.#expiries.has(attempt)) return;
+    const { activity } = attempt;
+    const { scheduleToStart, scheduleToClose } = limits;
+    const due = activity.state === "Retrying" ? activity.retryAt : activity.attemptAt;
+    const toStart = scheduleToStart === undefined ? Number.POSITIVE_INFINITY : (due ?? activity.scheduledAt) + scheduleToStart;
+    const toClose = scheduleToClose === undefined ? Number.POSITIVE_INFINITY : activity.scheduledAt + scheduleToClose;
+    const at = Math.min(toStart, toClose);
+    if (at === Number.POSITIVE_INFINITY) return;
+    const expire = () =>
+      toStart < toClose
+        ? this.#expire(attempt, "scheduleToStart", scheduleToStart as number)
+        : this.#expire(attempt, "scheduleToClose", scheduleToClose as number);
+    this.#expiries.set(attempt, { at, cancel: this.#options.clock.wakeAt(at, expire) });
   }
 
-  #end(outcome: AttemptOutcome | undefined): void {
-    if (this.#over) return;
-    this.#over = true;
-    this.#cancelTimer?.();
-    this.#ended();
-    if (outcome !== undefined) this.#attempt.report(outcome);
+  #endExpiry(attempt: Attempt): void {
+    if (this.#expiries.size === 0) return;
+    this.#expiries.get(attempt)?.cancel();
+    this.#expiries.delete(attempt);
+  }
+
+  #expire(attempt: Attempt, timeout: TimeoutKind & ("scheduleToStart" | "scheduleToClose"), limit: number): void {
+    if (!this.#isWanted(attempt)) return;
+    const key = attemptKey(attempt.run, attempt.effect);
+    this.#known.delete(key);
+    this.#gone(key, attempt);
+    const { effect, activity } = attempt;
+    const failure = { ...failureOf(outOfTime(activity, timeout, limit)), kind: "timeout" as const };
+    attempt.report({ type: "ActivityFailed", effect, attempt: activity.attempt, failure, noRetry: timeout });
   }
 }
 
-/** What no further attempt can mend: the author said so, or the value cannot be stored, or the whole time is over. */
-function isFinal(error: unknown): boolean {
-  if (error instanceof TimeoutError) return error.timeout === "scheduleToClose";
-  if (error instanceof NonRetryableError || isNonRetryable(error)) return true;
-  if (error instanceof ActivityError) return false;
-  return (
-    error instanceof WovyrError &&
-    (error.code === "PAYLOAD_TOO_LARGE" || error.code === "PAYLOAD_UNSERIALIZABLE" || error.code === "INVALID_OUTPUT")
-  );
-}
-
-function afterOf(error: RetryAfterError, now: number): number {
-  return error.after instanceof Date ? Math.max(now, error.after.getTime()) : now + milliseconds(error.after, "RetryAfterError.after");
-}
-
-function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
-}
+/** For what no circuit watches. */
+const noTicket: CircuitTicket | undefined = undefined;

@@ -10,21 +10,24 @@
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import {
   type ActivityContext,
-  CancelledError,
+  type Classifier,
   type Closing,
   type ExecutionLimits,
   failureOf,
   type Incoming,
-  type OpenActivity,
   type PayloadCodec,
   type PublishInput,
+  type RetryPolicy,
   type SendInput,
   type WorkflowGuard,
 } from "@wovyr/sdk/internal";
+import type { Attempt } from "./attempt.ts";
+import { Attempts, shuttingDown } from "./attempts.ts";
 import type { VoidTurn } from "./diagnosis.ts";
 import { Dialogue, type UpdateEnd } from "./dialogue.ts";
-import { type Attempt, Dispatch } from "./dispatch.ts";
+import { Dispatch } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
+import { Heartbeats } from "./heartbeats.ts";
 import { HistoryRows } from "./history-row.ts";
 import { Inbox } from "./inbox.ts";
 import { Instance, type InstanceHost, type InstanceIdentity, turnMail } from "./instance.ts";
@@ -74,6 +77,10 @@ export type EngineOptions = {
   readonly executor: ActivityExecutor;
   readonly codec: PayloadCodec | undefined;
   readonly limits: EngineLimits;
+  /** How activities are tried again, for what neither the workflow nor the activity says. */
+  readonly retry?: RetryPolicy | undefined;
+  /** Says of what kind failures are that their activity does not classify. */
+  readonly classify?: Classifier | undefined;
   readonly group: string;
   readonly shards: number;
   readonly node: string;
@@ -90,6 +97,8 @@ export type EngineOptions = {
   readonly turnBegan?: (run: InstanceIdentity | undefined, tail: number) => void;
 };
 
+/** Words of attempts that nobody came back for. */
+const heartbeatLife = 7 * 24 * 3_600_000;
 const housekeepingInterval = 600_000;
 /** How long `close` waits for a store that does not answer, in milliseconds. */
 const storePatience = 1_000;
@@ -106,6 +115,8 @@ export class Engine {
   readonly ownership: Ownership;
   readonly journal: Journal;
   readonly dispatch: Dispatch;
+  readonly attempts: Attempts;
+  readonly heartbeats: Heartbeats;
   readonly turns: Turns;
   readonly timers: Timers;
   readonly revival: Revival;
@@ -156,12 +167,17 @@ export class Engine {
       epochOf: (shard) => this.ownership.epochOf(shard),
       recovered: () => this.inbox.sweep(),
     });
+    this.attempts = new Attempts(this);
+    this.heartbeats = new Heartbeats({ store, rows: this.rows, clock, loop, log });
     this.dispatch = new Dispatch({
       executor: options.executor,
       builtIn: (attempt, input, ctx) => this.#builtIn(attempt, input, ctx),
       clock,
       random: options.random,
       log,
+      heartbeats: this.heartbeats,
+      retry: options.retry,
+      classify: options.classify,
       concurrency: limits.activities,
       payloadLimit: limits.execution.payload,
     });
@@ -184,7 +200,7 @@ export class Engine {
       limits: limits.execution,
       guard: options.guard,
       eventSchema: (instance, event) => this.#eventSchema(instance, event),
-      retryAlone: (instance, attempt) => this.#retryAlone(instance, attempt),
+      announce: (instance, attempt) => this.attempts.announce(instance, attempt),
       turnEnded: (instance, turn) => this.#settlement.turnEnded(instance, turn),
       turnBroke: (instance, failure, turn) => this.#turnBroke(instance, failure, turn),
       jobDone: (instance) => this.turns.done(instance),
@@ -258,10 +274,10 @@ export class Engine {
     });
     await Promise.race([this.dispatch.drain(), graceOver]);
     cancelGrace();
-    this.dispatch.abort(new CancelledError("the orchestrator is shutting down; the attempt is made again elsewhere"));
+    const ran = this.dispatch.abort(shuttingDown());
     let answers = this.ownership.holds && this.journal.down === undefined && (await this.#settledUnlessStalled());
     if (answers) {
-      this.#releaseAttempts();
+      this.attempts.release(ran);
       answers = await this.#settledUnlessStalled();
     }
     this.revival.stop();
@@ -318,20 +334,6 @@ export class Engine {
     return false;
   }
 
-  #releaseAttempts(): void {
-    for (const instance of this.table.values())
-      for (const [effect, activity] of instance.state.activities)
-        if (activity.state === "Running")
-          this.deliver(instance.identity, {
-            fact: {
-              type: "AttemptLost",
-              effect,
-              attempt: activity.attempt,
-              cause: "shutdown",
-            },
-          });
-  }
-
   #acquired(): void {
     const deferred = [...this.#deferred];
     this.#deferred.clear();
@@ -355,11 +357,12 @@ export class Engine {
     }
   }
 
-  /** Start keys are kept for a day, publications as long as is said. */
+  /** Start keys are kept for a day, words of attempts for a week, publications as long as is said. */
   #keepHouse(): void {
     this.#cancelHousekeeping();
     const { clock, store, log } = this.options;
     store.expireStartKeys(clock.now() - startKeyLife).catch((error) => log.warn("old start keys could not be removed", { error }));
+    store.expireHeartbeats(clock.now() - heartbeatLife).catch((error) => log.warn("old heartbeats could not be removed", { error }));
     const publications = store.expirePublications(clock.now() - this.publicationRetention);
     publications.catch((error) => log.warn("old publications could not be removed", { error }));
     this.#cancelHousekeeping = clock.wakeAt(clock.now() + housekeepingInterval, () => this.#keepHouse());
@@ -381,6 +384,7 @@ export class Engine {
     this.#cancelHousekeeping();
     this.timers.stop();
     if (!this.#closing) this.dispatch.forget(reason);
+    this.heartbeats.stop();
     this.#deferred.clear();
     const refuse = (mail: readonly Mail[]) => {
       for (const item of mail) item.receipt?.refused(reason);
@@ -426,7 +430,7 @@ export class Engine {
 
   /** Why a new start is refused for now. */
   get overloaded(): WovyrError | undefined {
-    if (!this.journal.overloaded && this.dispatch.waiting <= this.options.limits.waitingActivities) return undefined;
+    if (!this.journal.overloaded && this.dispatch.waiting + this.dispatch.held <= this.options.limits.waitingActivities) return undefined;
     return new ApiError("The orchestrator has more work waiting than it takes; try again soon.", { code: "OVERLOADED", retryAfter: 1_000 });
   }
 
@@ -491,24 +495,6 @@ export class Engine {
     else this.deliver(key, { fact: { type: "Resumed" } });
   }
 
-  /** A suspect's next attempt is recorded when no other suspect runs. */
-  startAlone(instance: Instance, effect: string, activity: OpenActivity): void {
-    this.#deliverAlone(instance, activity, { type: "AttemptStarted", effect, attempt: activity.attempt });
-  }
-
-  #retryAlone(instance: Instance, fact: Extract<Incoming, { type: "AttemptStarted" }>): void {
-    const activity = instance.state.activities.get(fact.effect);
-    if (activity !== undefined && !this.dispatch.has(instance.identity.run, fact.effect)) this.#deliverAlone(instance, activity, fact);
-  }
-
-  #deliverAlone(
-    { identity: { tenant, run } }: Instance,
-    activity: OpenActivity,
-    fact: Extract<Incoming, { type: "AttemptStarted" }>,
-  ): void {
-    this.dispatch.startAlone({ run, effect: fact.effect, activity, begin: () => this.deliver({ tenant, run }, { fact }) });
-  }
-
   newInstance(identity: InstanceIdentity): Instance {
     return new Instance(identity, this.options.registry.find(identity.workflow, identity.version), this.host);
   }
@@ -539,7 +525,8 @@ export class Engine {
   /** The instance makes a turn when it has items, and rests when it has none. */
   queue(instance: Instance): void {
     if (instance.phase !== "idle") return;
-    if (instance.state.outcome?.status === "ContinuedAsNew") this.#forward(instance, instance.state.outcome.run);
+    const { successor } = instance.state;
+    if (successor !== undefined) this.#forward(instance, successor);
     if (instance.mailbox.length === 0) {
       this.#rest(instance);
       return;
@@ -549,7 +536,7 @@ export class Engine {
     this.turns.add(instance);
   }
 
-  /** What is said to a run that went on as a new one is said to that one. */
+  /** What is said to a run that another one goes on from is said to that one. */
   #forward(instance: Instance, run: string): void {
     if (!instance.mailbox.some(({ fact }) => isMessage(fact))) return;
     const { identity, mailbox } = instance;

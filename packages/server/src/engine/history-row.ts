@@ -3,7 +3,7 @@ import { WovyrError } from "@wovyr/sdk";
 import type { Failure, HistoryFact, Payload, PayloadCodec, Turn } from "@wovyr/sdk/internal";
 import type { HistoryRow } from "./ports/store.ts";
 
-const payloadFields = ["input", "output", "payload", "value", "variables", "attributes", "memo"] as const;
+const payloadFields = ["input", "output", "payload", "value", "variables", "attributes", "memo", "heartbeat"] as const;
 
 export class HistoryRows {
   readonly #codec: PayloadCodec | undefined;
@@ -56,6 +56,15 @@ export class HistoryRows {
       events: `[${text}]`,
     });
     return turn.events[0] as HistoryFact;
+  }
+
+  /** One payload on its way to the store. */
+  async seal(payload: Payload): Promise<Payload> {
+    return this.#codec === undefined ? payload : this.#encodePayload(payload);
+  }
+
+  async open(payload: Payload): Promise<Payload> {
+    return this.#codec === undefined ? payload : this.#decodePayload(payload);
   }
 
   #mapAll(facts: readonly HistoryFact[], map: (payload: Payload) => Promise<Payload>): Promise<HistoryFact[]> {

@@ -15,6 +15,7 @@ import {
   type HistoryFact,
   type Incoming,
   InstanceState,
+  isUndoing,
   type LogLine,
   type ParentLink,
   parse,
@@ -66,8 +67,8 @@ export interface InstanceHost {
   /** Watches what workflow code calls. */
   readonly guard?: WorkflowGuard | undefined;
   eventSchema(instance: Instance, event: string): { readonly schema?: unknown } | undefined;
-  /** The attempt of a suspect is due: it is to be delivered again when it may run alone. */
-  retryAlone(instance: Instance, attempt: Extract<Incoming, { type: "AttemptStarted" }>): void;
+  /** An attempt is due that is to be recorded when there is a place for it: it is to be delivered again then. */
+  announce(instance: Instance, attempt: Extract<Incoming, { type: "AttemptStarted" }>): void;
   /** A turn is complete. `facts` may be empty: then nothing is to be written, only answered. */
   turnEnded(instance: Instance, turn: OpenTurn): void;
   /** The code cannot go on from what is durable: the turn is void, `failure` says why. */
@@ -204,8 +205,8 @@ export class Instance implements Job {
       }
       if (execution !== undefined) this.#fold(turn, execution.takeFacts());
       const mail = this.mailbox[this.#next];
-      // What is said to a run that goes on as a new one is for that one. The rest comes too late and is to go.
-      const passedOn = mail !== undefined && isMessage(mail.fact) && this.state.outcome?.status === "ContinuedAsNew";
+      // What is said to a run that another one goes on from is for that one. The rest comes too late and is to go.
+      const passedOn = mail !== undefined && isMessage(mail.fact) && this.state.successor !== undefined;
       if (mail === undefined || passedOn || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) {
         // All that came in has been handled: what waits for the workflow's own state may go on.
         if (execution?.settleConditions() !== true) break;
@@ -223,10 +224,10 @@ export class Instance implements Job {
   /** Judges one item and delivers it; true when the workflow's code was entered. */
   #apply(turn: OpenTurn, mail: Mail): boolean {
     const fact = this.#meant(mail.fact);
-    if (fact.type === "AttemptStarted" && mail.fact.type === "TimerFired" && this.#isSuspect(fact.effect)) {
+    if (fact.type === "AttemptStarted" && mail.fact.type === "TimerFired" && this.#awaitsPlace(fact.effect)) {
       turn.mail.push(mail);
       turn.verdicts.push("known");
-      this.#host.retryAlone(this, fact);
+      this.#host.announce(this, fact);
       return false;
     }
     const verdict = judge(this.state, fact);
@@ -245,21 +246,41 @@ export class Instance implements Job {
     return false;
   }
 
-  /** An activity that lost its process before begins its next attempt when no other such one runs: it is recorded then, and not when it is due. */
-  #isSuspect(effect: string): boolean {
+  /** The next attempt of what lost its process before, or is to run once at most, is recorded when it begins, and not when it is due. */
+  #awaitsPlace(effect: string): boolean {
     const activity = this.state.activities.get(effect);
-    return activity?.state === "Retrying" && activity.losses >= suspectLosses;
+    return activity?.state === "Retrying" && (activity.losses >= suspectLosses || activity.semantics !== undefined);
+  }
+
+  /** What an item means for this run as it is now. */
+  #meant(fact: Incoming): Incoming {
+    switch (fact.type) {
+      case "TimerFired":
+        return this.#meantByTimer(fact);
+      case "ActivityFailed":
+        return this.#isOverBudget(fact) ? withoutRetry(fact) : fact;
+      case "InstanceStarted":
+        return withTimeouts(fact, this.definition);
+      default:
+        return fact;
+    }
   }
 
   /** The timer of a retry means the start of the next attempt. */
-  #meant(fact: Incoming): Incoming {
-    const effect = fact.type === "TimerFired" ? retriedEffect(fact.effect) : undefined;
+  #meantByTimer(fact: Extract<Incoming, { type: "TimerFired" }>): Incoming {
+    const effect = retriedEffect(fact.effect);
     if (effect === undefined) return fact;
     return {
       type: "AttemptStarted",
       effect,
       attempt: (this.state.activities.get(effect)?.attempt ?? 0) + 1,
     };
+  }
+
+  /** Whether the run has made as many retries as its workflow allows. What undoes is not held to it. */
+  #isOverBudget({ effect, retryAt }: ActivityFailed): boolean {
+    const budget = this.definition?.retryBudget;
+    return retryAt !== undefined && !isUndoing(effect) && budget !== undefined && this.state.retries >= budget;
   }
 
   #deliver(turn: OpenTurn, fact: Incoming): boolean {
@@ -328,6 +349,19 @@ export class Instance implements Job {
     this.execution = undefined;
     this.weight = 0;
   }
+}
+
+type ActivityFailed = Extract<Incoming, { type: "ActivityFailed" }>;
+type InstanceStarted = Extract<Incoming, { type: "InstanceStarted" }>;
+
+function withoutRetry({ retryAt: _, ...failed }: ActivityFailed): ActivityFailed {
+  return { ...failed, noRetry: "retryBudget" };
+}
+
+/** The time limits of a run are what its start says, then what its workflow says; those of a chain of runs are those of its first. */
+function withTimeouts(fact: InstanceStarted, definition: WorkflowDefinition | undefined): InstanceStarted {
+  if (definition?.timeout === undefined || fact.continuedFrom !== undefined || fact.retry !== undefined) return fact;
+  return { ...fact, timeout: { ...definition.timeout, ...fact.timeout } };
 }
 
 type EndRequest = Extract<Incoming, { type: "TerminateRequested" | "CancelRequested" }>;

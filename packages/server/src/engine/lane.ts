@@ -47,6 +47,10 @@ export type LaneOptions = {
 const firstRetry = 50;
 const longestRetry = 2_000;
 
+/** Whether a turn may begin another run under the id of the one that it closes. */
+const mayGoOn = ({ status, children }: TurnWrite): boolean =>
+  status === "ContinuedAsNew" || (children.length > 0 && (status === "Failed" || status === "TimedOut"));
+
 export class Lane {
   readonly #options: LaneOptions;
   readonly #store: Store;
@@ -122,10 +126,10 @@ export class Lane {
   #take(): Entry[] {
     let bytes = 0;
     let count = 0;
-    // A run that goes on as a new one frees its id and takes it again: no other turn of the flush may come between.
-    const continues = this.#queue[0]?.write.status === "ContinuedAsNew";
+    // A run that goes on as a new one, or is tried again, frees its id and takes it again: no other turn of the flush may come between.
+    const goesOn = this.#queue[0] !== undefined && mayGoOn(this.#queue[0].write);
     for (const { write } of this.#queue) {
-      if ((write.status === "ContinuedAsNew") !== continues) break;
+      if (mayGoOn(write) !== goesOn) break;
       if (count >= this.#options.limits.flushTurns || (count > 0 && bytes + write.events.length > this.#options.limits.flushBytes)) break;
       bytes += write.events.length;
       count += 1;

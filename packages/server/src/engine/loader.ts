@@ -3,7 +3,7 @@ import type { Turn } from "@wovyr/sdk/internal";
 import type { HistoryRows } from "./history-row.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { Loop } from "./ports/loop.ts";
-import { type InstanceKey, type InstanceRow, type Store, StoreUnavailableError } from "./ports/store.ts";
+import { type Heartbeat, type InstanceKey, type InstanceRow, type Store, StoreUnavailableError } from "./ports/store.ts";
 
 export type LoadedRun = {
   readonly row: InstanceRow;
@@ -51,6 +51,12 @@ export class Loader {
     });
   }
 
+  /** What attempts of a run told last. */
+  async heartbeats(key: InstanceKey): Promise<readonly Heartbeat[]> {
+    const sealed = await this.#patiently(() => this.#store.readHeartbeats(key));
+    return Promise.all(sealed.map(async (heartbeat) => ({ ...heartbeat, details: await this.#rows.open(heartbeat.details) })));
+  }
+
   stop(): void {
     this.#stopped = true;
   }
@@ -69,7 +75,8 @@ export class Loader {
 
   async #serve(batch: readonly Request[]): Promise<void> {
     const loaded = new Map<string, LoadedRun>();
-    for (const { row, turns } of await this.#read(batch.map((request) => request.key))) {
+    const keys = batch.map((request) => request.key);
+    for (const { row, turns } of await this.#patiently(() => this.#store.loadInstances(keys))) {
       const weight = turns.reduce((sum, turn) => sum + turn.events.length, 0);
       loaded.set(row.run, {
         row,
@@ -80,10 +87,10 @@ export class Loader {
     for (const request of batch) request.resolve(loaded.get(request.key.run));
   }
 
-  async #read(keys: readonly InstanceKey[]): ReturnType<Store["loadInstances"]> {
+  async #patiently<T>(read: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
-        return await this.#store.loadInstances(keys);
+        return await read();
       } catch (error) {
         if (!(error instanceof StoreUnavailableError) || this.#stopped) throw error;
         await new Promise<void>((resolve) => {

@@ -5,7 +5,7 @@
  * 2. Whether it still means something is judged against the run's state when its turn comes, never before.
  */
 import { ApiError, type WovyrError } from "@wovyr/sdk";
-import { type HistoryFact, type Incoming, type InstanceState, messageDigest } from "@wovyr/sdk/internal";
+import { type HistoryFact, type Incoming, type InstanceState, messageDigest, type OpenActivity } from "@wovyr/sdk/internal";
 
 /** Whoever waits for an item to be durable. */
 export interface Receipt {
@@ -42,10 +42,8 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
       const activity = state.activities.get(fact.effect);
       return when(activity?.state === "Running" && activity.attempt === fact.attempt);
     }
-    case "ActivityFailed": {
-      const activity = state.activities.get(fact.effect);
-      return when((activity?.state === "Running" || activity?.state === "Lost") && activity.attempt === fact.attempt);
-    }
+    case "ActivityFailed":
+      return when(mayFail(state.activities.get(fact.effect), fact));
     case "AttemptStarted": {
       const activity = state.activities.get(fact.effect);
       if (activity?.state === "Scheduled" || activity?.state === "Lost") return when(activity.attempt === fact.attempt);
@@ -70,6 +68,17 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
     case "Resumed":
       return when(state.parked !== undefined);
   }
+}
+
+/** An attempt that runs, was lost, or ran out of time while it waited for a place may fail. */
+function mayFail(
+  activity: Readonly<OpenActivity> | undefined,
+  { attempt, noRetry }: Extract<Incoming, { type: "ActivityFailed" }>,
+): boolean {
+  if (activity?.attempt !== attempt) return false;
+  if (activity.state === "Running" || activity.state === "Lost") return true;
+  const isLate = noRetry === "scheduleToStart" || noRetry === "scheduleToClose";
+  return isLate && (activity.state === "Scheduled" || activity.state === "Retrying");
 }
 
 function judgeMessage(state: InstanceState, fact: Extract<Incoming, { message: string }>): Verdict {

@@ -86,7 +86,13 @@ export class Reading {
     const row = await this.#tenancy.row(engine, id, options.runId);
     const turns = await this.#tenancy.turns(engine, row.run);
     const registered = engine.options.registry.find(row.workflow, row.version) !== undefined;
-    return descriptionOf(row, turns, registered ? { waitingAt: await engine.revival.waitingAt(row) } : undefined);
+    return descriptionOf(row, turns, {
+      waitingAt: registered ? await engine.revival.waitingAt(row) : undefined,
+      circuitOf: (activity) => {
+        const circuit = engine.dispatch.circuitOf(row.tenant, activity);
+        return circuit && { state: circuit.state, until: new Date(circuit.until) };
+      },
+    });
   }
 
   async graph(id: string, options: { readonly runId?: string } = {}): Promise<RunGraph> {

@@ -1,12 +1,13 @@
 /**
  * How runs ended, and waiting for it.
  *
- * 1. A chain of runs that went on as new ones has one result: the last one's.
+ * 1. A chain of runs that went on as new ones, or were tried again, has one result: the last one's.
  */
 import { WovyrError } from "@wovyr/sdk";
 import {
   type ClosedResult,
   type Closing,
+  closedStatus,
   decodePayload,
   isClosed,
   isClosingEvent,
@@ -43,7 +44,6 @@ export class Results {
     const { clock } = engine.options;
     const deadline = clock.now() + (options.wait ?? 0);
     let result = await this.#resultOfRun(engine, id, run, options.wait ?? 0, options.signal, inMemory !== undefined);
-    // The chain of runs that went on as new ones has one result: the last one's.
     while (result.continuedTo !== undefined)
       result = await this.#resultOfRun(engine, id, result.continuedTo, Math.max(0, deadline - clock.now()), options.signal, false);
     return result;
@@ -115,10 +115,10 @@ export class Results {
   }
 }
 
-/** The result of one run, with the run that goes on from it. */
+/** The result of one run, with the run that goes on from it or takes its place. */
 type LinkedResult = ResultResponse & { readonly continuedTo?: string };
 
-export function closedResult(id: string, run: string, closing: Closing): ClosedResult & LinkedResult {
+export function closedResult(id: string, run: string, closing: Closing): ClosedResult & { readonly continuedTo?: string } {
   switch (closing.type) {
     case "InstanceContinuedAsNew":
       return { id, runId: run, status: "ContinuedAsNew", continuedTo: closing.run };
@@ -129,36 +129,14 @@ export function closedResult(id: string, run: string, closing: Closing): ClosedR
         status: "Completed",
         output: decodePayload(closing.output),
       };
-    case "InstanceFailed":
+    default:
       return {
         id,
         runId: run,
-        status: "Failed",
+        status: closedStatus[closing.type],
         failure: viewOfFailure(closing.failure),
-      };
-    case "InstanceCancelled":
-      return {
-        id,
-        runId: run,
-        status: "Cancelled",
-        failure: viewOfFailure(closing.failure),
-      };
-    case "InstanceTerminated":
-      return {
-        id,
-        runId: run,
-        status: "Terminated",
-        failure: viewOfFailure(closing.failure),
-      };
-    case "InstanceCompensated":
-      return { id, runId: run, status: "Compensated", failure: viewOfFailure(closing.failure) };
-    case "InstanceCompensationFailed":
-      return {
-        id,
-        runId: run,
-        status: "CompensationFailed",
-        failure: viewOfFailure(closing.failure),
-        compensation: viewOfFailure(closing.compensation),
+        ...("compensation" in closing && { compensation: viewOfFailure(closing.compensation) }),
+        ...("run" in closing && closing.run !== undefined && { continuedTo: closing.run }),
       };
   }
 }

@@ -2,22 +2,20 @@
  * Brings runs into memory: reads their history, replays it, and sees to what happened to them while they were not there.
  *
  * 1. Items for a run that is being loaded wait here, in order.
- * 2. An attempt that history shows as running and that this process does not run was lost with another process.
+ * 2. An attempt that history shows as running and that this process does not run was lost with another process (attempts.ts).
  * 3. A run whose code does not match its history, or has blocked processes before, comes in without its code: parked.
  * 4. What was begun before this node lost its shards is void when it ends.
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
-import { failureOf, type OpenActivity, sitesAreRemembered, suspectLosses } from "@wovyr/sdk/internal";
+import { failureOf, sitesAreRemembered } from "@wovyr/sdk/internal";
 import { Diagnosis, type VoidTurn } from "./diagnosis.ts";
 import type { Engine } from "./engine.ts";
 import { Instance } from "./instance.ts";
 import { type LoadedRun, Loader } from "./loader.ts";
-import { type Mail, mailIdentity } from "./mail.ts";
-import type { InstanceKey, InstanceRow } from "./ports/store.ts";
+import type { Mail } from "./mail.ts";
+import type { Heartbeat, InstanceKey, InstanceRow } from "./ports/store.ts";
 import { Replay } from "./replay.ts";
 import { strikeLimit } from "./strikes.ts";
-
-const attemptLossLimit = 5;
 
 export class Revival {
   readonly #engine: Engine;
@@ -187,7 +185,7 @@ export class Revival {
       }
       this.#engine.turns.add(
         new Replay(instance, turns, row.tail, this.#engine.turns, (failure) => {
-          if (failure === undefined) enter(() => this.#revived(instance));
+          if (failure === undefined) this.#withWords(instance, (told) => enter(() => this.#revived(instance, told)));
           else this.diagnose(instance, turns, undefined).then((found) => enter(() => this.#withoutCode(instance, turns, found ?? failure)));
         }),
       );
@@ -206,25 +204,25 @@ export class Revival {
     instance.mailbox.unshift({ fact: { type: "Parked", failure: failureOf(failure) } });
   }
 
+  /** Goes on with what attempts that may be lost had told last; that is asked for only where it may matter. */
+  #withWords(instance: Instance, goOn: (told: readonly Heartbeat[]) => void): void {
+    if (instance.state.closed || !this.#engine.attempts.mayHaveTold(instance)) {
+      goOn([]);
+      return;
+    }
+    this.#loader.heartbeats(instance.identity).then(goOn, (error) => {
+      this.#engine.options.log.warn("what attempts of the run had told last could not be read", { run: instance.identity.run, error });
+      goOn([]);
+    });
+  }
+
   /** What a loaded run needs before anything else: a second chance, or that attempts died with their process. */
-  #revived(instance: Instance): void {
+  #revived(instance: Instance, told: readonly Heartbeat[]): void {
     if (instance.state.closed || instance.execution === undefined) return;
     const { parked } = instance.state;
     if (parked !== undefined && !this.#chances.delete(instance.identity.run)) return;
     const resumed: Mail[] = parked === undefined ? [] : [{ fact: { type: "Resumed" } }];
-    instance.mailbox.unshift(...resumed, ...this.#lostAttempts(instance));
-  }
-
-  #lostAttempts(instance: Instance): Mail[] {
-    const reported = new Set(instance.mailbox.map((mail) => mailIdentity(mail.fact)));
-    const mail: Mail[] = [];
-    for (const [effect, activity] of instance.state.activities) {
-      if (reported.has(`outcome:${effect}:${activity.attempt}`) || this.#engine.dispatch.has(instance.identity.run, effect)) continue;
-      if (activity.state === "Running") mail.push(...lossOf(effect, activity));
-      else if (activity.state !== "Retrying" && activity.losses >= suspectLosses) this.#engine.startAlone(instance, effect, activity);
-      else if (activity.state === "Scheduled") mail.push({ fact: { type: "AttemptStarted", effect, attempt: activity.attempt } });
-    }
-    return mail;
+    instance.mailbox.unshift(...resumed, ...this.#engine.attempts.lost(instance, told));
   }
 
   /** The lines that an open run waits at; empty when its code is not here. */
@@ -279,33 +277,4 @@ function neverYields(workflow: string, count: number): WovyrError {
     `A turn of workflow "${workflow}" ran without yielding until its process was ended, ${count} times. Look for a loop without \`yield*\` in its code, deploy a fix, and start the orchestrator again.`,
     { code: "TURN_NEVER_YIELDS" },
   );
-}
-
-/** A crash took the attempt with it; too many of those, and no further one is made. */
-function lossOf(effect: string, activity: OpenActivity): Mail[] {
-  const lost: Mail = {
-    fact: {
-      type: "AttemptLost",
-      effect,
-      attempt: activity.attempt,
-      cause: "crash",
-    },
-  };
-  if (activity.losses + 1 < attemptLossLimit) return [lost];
-  const failure = failureOf(
-    new WovyrError(`Activity "${activity.name}" was running ${attemptLossLimit} times when its process died; it is not tried again.`, {
-      code: "ATTEMPTS_LOST",
-    }),
-  );
-  return [
-    lost,
-    {
-      fact: {
-        type: "ActivityFailed",
-        effect,
-        attempt: activity.attempt,
-        failure,
-      },
-    },
-  ];
 }

@@ -5,7 +5,7 @@
  * 2. What was refused is void, with the state and the generators that made it; its items are delivered again to what is durable.
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
-import { type ActivityEffect, CancelledError, failureOf, type Incoming } from "@wovyr/sdk/internal";
+import { CancelledError, failureOf, type Incoming } from "@wovyr/sdk/internal";
 import { updateKey } from "./dialogue.ts";
 import type { Engine } from "./engine.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
@@ -78,6 +78,7 @@ export class Settlement {
     instance.create = undefined;
     if (this.#engine.strikes.any) this.#forgive(instance, turn);
     instance.weight += prepared.write.events.length;
+    if (this.#engine.heartbeats.any) this.#settleHeartbeats(instance, turn);
     this.#answer(instance, turn);
     this.#log(instance);
     this.#warnOfLength(instance, turn);
@@ -105,6 +106,13 @@ export class Settlement {
       this.#engine.options.store
         .clearStrikes(key)
         .catch((error) => this.#engine.options.log.warn("strikes could not be cleared", { error }));
+  }
+
+  /** What attempts told while they ran is not needed any more when their outcome is known, which holds it. */
+  #settleHeartbeats({ identity: { tenant, run } }: Instance, { facts }: OpenTurn): void {
+    for (const { type, ...fact } of facts)
+      if (type === "ActivityCompleted" || type === "ActivityFailed" || type === "AttemptLost" || type === "EffectCancelled")
+        this.#engine.heartbeats.settled(tenant, run, (fact as { readonly effect: string }).effect);
   }
 
   #answer(instance: Instance, turn: OpenTurn): void {
@@ -158,30 +166,12 @@ export class Settlement {
       this.#engine.dispatch.stop(run, effect, new CancelledError("the workflow no longer waits for this activity"));
     for (const effect of plan.timersDone) this.#engine.timers.resolve(run, effect);
     for (const [effect, due] of plan.timers) this.#engine.timers.add({ tenant, run, shard, effect, due });
-    for (const effect of plan.attempts.keys()) this.#startAttempt(instance, effect);
+    for (const effect of plan.attempts.keys()) this.#engine.attempts.begin(instance, effect);
     for (const { write, start } of children) {
       if (rejectedChildren.has(write.run)) void this.#rejectChild({ tenant, run }, write);
       else this.#startChild(tenant, write.run, write.shard, start);
     }
     for (const send of sends) this.#engine.deliver({ tenant, run: send.run }, { fact: send.fact, inbox: send.message });
-  }
-
-  #startAttempt(instance: Instance, effect: string): void {
-    const activity = instance.state.activities.get(effect);
-    if (activity?.state === "Lost") this.#engine.startAlone(instance, effect, { ...activity });
-    const leaf = instance.execution?.leaves.get(effect);
-    if (activity?.state !== "Running" || leaf?.work.kind !== "activity") return;
-    const { tenant, run, id, workflow } = instance.identity;
-    this.#engine.dispatch.start({
-      tenant,
-      run,
-      instanceId: id,
-      workflow,
-      effect,
-      call: leaf.work.effect as ActivityEffect<unknown>,
-      activity: { ...activity },
-      report: (fact) => this.#engine.deliver({ tenant, run }, { fact }),
-    });
   }
 
   /** Tells a run that its child's id is taken, and by which run. The message that is in its inbox, for the case of a crash, does not say the latter. */
@@ -299,7 +289,9 @@ export class Settlement {
             type: "ActivityFailed",
             effect: fact.effect,
             attempt: fact.attempt,
-            failure,
+            // What it returned stays what it is.
+            failure: { ...failure, kind: "permanent" },
+            noRetry: "permanent",
           },
         });
       else if (suspects.includes(item))

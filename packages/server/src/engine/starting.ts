@@ -29,6 +29,9 @@ import { statusOf } from "./views.ts";
 
 const maxBatch = 1_000;
 
+/** How the run that was started ended; another one may go on from it. */
+type FirstResult = ReturnType<typeof closedResult>;
+
 export class Starting {
   readonly #tenancy: Tenancy;
   readonly #results: Results;
@@ -102,7 +105,7 @@ export class Starting {
       throw error;
     }
     const first = await result?.promise;
-    const closed = first?.status === "ContinuedAsNew" ? await this.#closedIn(id, run, wait, request.signal) : first;
+    const closed = first?.continuedTo !== undefined ? await this.#closedIn(id, run, wait, request.signal) : first;
     return {
       id,
       runId: run,
@@ -174,6 +177,7 @@ export class Starting {
         seed: engine.newSeed(),
         correlationId,
         ...(startAt !== undefined && { startAt }),
+        ...(request.timeout !== undefined && { timeout: request.timeout }),
         ...(request.memo !== undefined && {
           memo: encodePayload(request.memo, { limit, what: "memo" }),
         }),
@@ -193,12 +197,12 @@ export class Starting {
     start: Start,
     wait: number,
     signal: AbortSignal | undefined,
-  ): { promise: Promise<ClosedResult | undefined>; giveUp: () => void } {
+  ): { promise: Promise<FirstResult | undefined>; giveUp: () => void } {
     const { clock } = engine.options;
     const { id, run } = start.identity;
     let giveUp = () => {};
-    const promise = new Promise<ClosedResult | undefined>((resolve) => {
-      const end = (result: ClosedResult | undefined) => {
+    const promise = new Promise<FirstResult | undefined>((resolve) => {
+      const end = (result: FirstResult | undefined) => {
         forget();
         cancelTimer();
         signal?.removeEventListener("abort", giveUp);
@@ -295,9 +299,10 @@ function requestDigest({
   correlationId,
   onConflict,
   event,
+  timeout,
 }: StartRequest): string {
   const said = [workflow, id, version, input, startAt, delay, attributes, memo, correlationId, onConflict];
-  return digest(event === undefined ? said : [...said, event]);
+  return digest(event === undefined && timeout === undefined ? said : [...said, event, timeout]);
 }
 
 /** What makes the event of a start one that is delivered once: its own key, else that of the start. */

@@ -115,6 +115,7 @@ export class TurnPlan {
         return;
       case "ActivityFailed":
         if (fact.retryAt !== undefined) this.#startTimer(retryTimer(fact.effect), fact.retryAt);
+        else if (state.activities.get(fact.effect)?.state === "Retrying") this.#endTimer(retryTimer(fact.effect));
         return;
       case "TimerStarted":
         this.#startTimer(fact.effect, fact.due);
@@ -143,6 +144,7 @@ export class TurnPlan {
         return;
       case "InstanceCompleted":
       case "InstanceFailed":
+      case "InstanceTimedOut":
       case "InstanceCancelled":
       case "InstanceTerminated":
       case "InstanceCompensated":
@@ -252,11 +254,9 @@ export class TurnPlan {
     const activity = state.activities.get(effect);
     if (activity !== undefined) {
       if (activity.state === "Retrying") this.#endTimer(retryTimer(effect));
-      else {
-        // A suspect that was to begin with this turn is known to the dispatcher already.
-        this.#attempts?.delete(effect);
-        this.#stop(effect);
-      }
+      else this.#attempts?.delete(effect);
+      // One that waits for its place is known to the dispatcher already.
+      this.#stop(effect);
     }
     if (state.timers.has(effect)) this.#endTimer(effect);
     const child = state.children.get(effect);

@@ -1,6 +1,7 @@
 /** What one turn writes to the store: its events, and the rows that follow from its plan. */
 import { ApiError } from "@wovyr/sdk";
 import {
+  type Closing,
   decodePayload,
   type Failure,
   failureOf,
@@ -140,9 +141,9 @@ export function searchable(payload: string | undefined): Attributes {
 }
 
 /** The sends of a closing turn: a child tells its parent. */
-function withParent(instance: Instance, sends: readonly Send[], closing: HistoryFact): readonly Send[] {
+function withParent(instance: Instance, sends: readonly Send[], closing: Closing): readonly Send[] {
   const { parent } = instance.identity;
-  if (parent === undefined || closing.type === "InstanceContinuedAsNew") return sends;
+  if (parent === undefined || instance.state.successor !== undefined) return sends;
   return [...sends, { run: parent.run, id: parent.id, message: `child:${parent.effect}`, fact: closedFact(instance, parent, closing) }];
 }
 
@@ -169,12 +170,13 @@ type ChildStart = {
   readonly fact: NewChild["start"];
 };
 
-/** The runs that a turn begins: children, and the one that goes on where this one ends. */
+/** The runs that a turn begins: children, and the one that goes on where this one ends or takes its place. */
 function startsOf(instance: Instance, { plan }: OpenTurn, context: TurnWriteContext): readonly ChildStart[] {
-  const { closing } = plan;
-  if (plan.children.size === 0 && closing?.type !== "InstanceContinuedAsNew") return nothing;
+  const { successor } = instance.state;
+  if (plan.children.size === 0 && successor === undefined) return nothing;
   const children = [...plan.children.values()].map((child) => childStart(instance, child, context));
-  return closing?.type === "InstanceContinuedAsNew" ? [...children, continuation(instance, closing, context)] : children;
+  const next = plan.closing === undefined ? undefined : nextStart(instance, plan.closing, context);
+  return next === undefined ? children : [...children, next];
 }
 
 function childStart(instance: Instance, started: Extract<HistoryFact, { type: "ChildStarted" }>, context: TurnWriteContext): ChildStart {
@@ -194,14 +196,27 @@ function childStart(instance: Instance, started: Extract<HistoryFact, { type: "C
   };
 }
 
-/** The next run of the same instance: it has the parent, the memo and the attributes of this one, and the events that nobody took. */
-function continuation(
+/** The next run of the same instance; undefined when there is none. */
+function nextStart(instance: Instance, closing: Closing, context: TurnWriteContext): ChildStart | undefined {
+  if (closing.type === "InstanceContinuedAsNew") return startOfNext(instance, closing, continuation(instance, closing), context);
+  if (!("retryAt" in closing)) return undefined;
+  const { run, retryAt, carried } = closing;
+  if (run === undefined || retryAt === undefined) return undefined;
+  return startOfNext(instance, { run, carried }, nextAttempt(instance, retryAt), context);
+}
+
+type StartFact = NewChild["start"];
+type Particulars = Pick<StartFact, "version" | "input"> & Partial<StartFact>;
+
+/** It has the parent and the memo of this one, its time limits, and the events that nobody took. */
+function startOfNext(
   instance: Instance,
-  { run, version, input, carried }: Extract<HistoryFact, { type: "InstanceContinuedAsNew" }>,
+  { run, carried }: { readonly run: string; readonly carried?: StartFact["carried"] | undefined },
+  particulars: Particulars,
   context: TurnWriteContext,
 ): ChildStart {
   const { id, workflow, parent, correlationId } = instance.identity;
-  const { start, attributes, messages, at } = instance.state;
+  const { start, messages, at } = instance.state;
   const publications = keptPublications(instance.state, at - context.publicationRetention);
   return {
     started: { run, effect: "continuation" },
@@ -209,14 +224,12 @@ function continuation(
       type: "InstanceStarted",
       id,
       workflow,
-      version,
-      input,
+      ...particulars,
       seed: context.newSeed(),
       ...(parent !== undefined && { parent }),
       correlationId: correlationId ?? id,
       ...(start?.memo !== undefined && { memo: start.memo }),
-      ...(attributes !== undefined && { attributes }),
-      continuedFrom: instance.identity.run,
+      ...(start?.timeout !== undefined && { timeout: start.timeout, executionStartedAt: start.executionStartedAt ?? beganAt(instance) }),
       ...(carried !== undefined && { carried }),
       ...(publications.length > 0 && { publications }),
       ...(messages.size > 0 && { known: Object.fromEntries([...messages].slice(-knownMessages)) }),
@@ -234,6 +247,38 @@ export function childRefused(id: string, run?: string): Failure {
 /** The last publications that may still be kept: those before are not found any more. */
 function keptPublications({ publications }: InstanceState, since: number): readonly LastPublication[] {
   return [...publications].filter(({ at }) => at >= since).slice(-knownPublications);
+}
+
+/** When the run's function was to be entered. */
+const beganAt = ({ state: { start, startedAt } }: Instance): number => Math.max(startedAt, start?.startAt ?? 0);
+
+/** A run that continues as new has the attributes as they are, and the retries that were made so far. */
+function continuation(
+  { identity, state: { attributes, retries } }: Instance,
+  { version, input }: Extract<HistoryFact, { type: "InstanceContinuedAsNew" }>,
+): Particulars {
+  return {
+    version,
+    input,
+    ...(attributes !== undefined && { attributes }),
+    ...(retries > 0 && { retries }),
+    continuedFrom: identity.run,
+  };
+}
+
+/** A run that takes the place of one that failed begins as that one did. */
+function nextAttempt(instance: Instance, retryAt: number): Particulars {
+  const { identity, state } = instance;
+  const start = state.start as StartFact;
+  const { attempt = 1, since = beganAt(instance) } = start.retry ?? {};
+  return {
+    version: identity.version,
+    input: start.input,
+    startAt: retryAt,
+    ...(start.attributes !== undefined && { attributes: start.attributes }),
+    ...(start.retries !== undefined && { retries: start.retries }),
+    retry: { attempt: attempt + 1, of: identity.run, since, delay: Math.max(0, retryAt - state.at) },
+  };
 }
 
 function childWrite(instance: Instance, { started, fact }: ChildStart, start: string, context: TurnWriteContext): NewChild {

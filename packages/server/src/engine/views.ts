@@ -6,6 +6,7 @@ import {
   type InstanceDescription,
   InstanceState,
   type InstanceSummary,
+  type OpenActivity,
   type RunGraph,
   type Status,
   type Turn,
@@ -42,10 +43,17 @@ export function summaryOf(row: InstanceRow): InstanceSummary {
   };
 }
 
-/** What the code of a run says of it; undefined when it is not registered here. */
-export type CodeView = { readonly waitingAt: readonly string[] } | undefined;
+type Circuit = NonNullable<InstanceDescription["activities"][number]["circuit"]>;
 
-export function descriptionOf(row: InstanceRow, turns: readonly Turn[], code: CodeView): InstanceDescription {
+/** What only this process knows of a run. */
+export type LiveView = {
+  /** Undefined when its code is not registered here. */
+  readonly waitingAt: readonly string[] | undefined;
+  /** How the circuit of an activity stands, when it is not closed. */
+  readonly circuitOf: (activity: string) => Circuit | undefined;
+};
+
+export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitingAt, circuitOf }: LiveView): InstanceDescription {
   const state = new InstanceState();
   for (const turn of turns) state.apply(turn);
   const record = (payload: string | undefined) => (payload === undefined ? {} : (decodePayload(payload) as Record<string, unknown>));
@@ -56,19 +64,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], code: Co
     memo: record(state.start?.memo),
     variables: record(state.variables),
     historyLength: state.tail,
-    activities: [...state.activities].map(([effect, activity]) => ({
-      effect,
-      name: activity.name,
-      state: activity.state,
-      attempt: activity.attempt,
-      ...(activity.lastFailure !== undefined && {
-        lastFailure: viewOfFailure(activity.lastFailure),
-      }),
-      ...(activity.state === "Retrying" &&
-        activity.retryAt !== undefined && {
-          nextRetryAt: new Date(activity.retryAt),
-        }),
-    })),
+    activities: [...state.activities].map(([effect, activity]) => activityView(effect, activity, circuitOf(activity.name))),
     timers: [...state.timers].map(([effect, timer]) => ({
       effect,
       purpose: timer.purpose,
@@ -97,8 +93,8 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], code: Co
       ...(event.key !== undefined && { key: event.key }),
       receivedAt: new Date(event.at),
     })),
-    ...(code === undefined && !state.closed && { unregistered: true }),
-    waitingAt: state.closed ? [] : (code?.waitingAt ?? []),
+    ...(waitingAt === undefined && !state.closed && { unregistered: true }),
+    waitingAt: state.closed ? [] : (waitingAt ?? []),
     ...(outcome?.status === "Completed" && {
       output: decodePayload(outcome.output),
     }),
@@ -109,9 +105,30 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], code: Co
     ...(outcome !== undefined &&
       "compensation" in outcome &&
       outcome.compensation !== undefined && { compensation: viewOfFailure(outcome.compensation) }),
+    attempt: state.start?.retry?.attempt ?? 1,
     ...(outcome?.status === "ContinuedAsNew" && { continuedTo: outcome.run }),
+    ...(outcome !== undefined && "retriedAs" in outcome && outcome.retriedAs !== undefined && { retriedAs: outcome.retriedAs }),
     ...(state.start?.continuedFrom !== undefined && { continuedFrom: state.start.continuedFrom }),
+    ...(state.start?.retry !== undefined && { retryOf: state.start.retry.of }),
     ...(state.parked !== undefined && { parked: viewOfFailure(state.parked) }),
+  };
+}
+
+function activityView(
+  effect: string,
+  { name, state, attempt, lastFailure, retryAt, losses, heartbeat }: Readonly<OpenActivity>,
+  circuit: Circuit | undefined,
+): InstanceDescription["activities"][number] {
+  return {
+    effect,
+    name,
+    state,
+    attempt,
+    ...(lastFailure !== undefined && { lastFailure: viewOfFailure(lastFailure) }),
+    ...(state === "Retrying" && retryAt !== undefined && { nextRetryAt: new Date(retryAt) }),
+    ...(losses > 0 && { losses }),
+    ...(heartbeat !== undefined && { lastHeartbeat: decodePayload(heartbeat) }),
+    ...(circuit !== undefined && { circuit }),
   };
 }
 

@@ -5,6 +5,7 @@ import {
   instant,
   milliseconds,
   problemOf,
+  resolveRunTimeouts,
   type StartBody,
   type StartEvent,
   type StartRequest,
@@ -45,7 +46,7 @@ export function startHandlers(polls: LongPolls): Pick<Handlers, "startInstance" 
 }
 
 function startRequest(workflow: string, body: StartBody, idempotencyKey: string | undefined): StartRequest {
-  const { input, id, version, startAt, delay, attributes, memo, correlationId, onConflict, event } = body;
+  const { input, id, version, startAt, delay, timeout, attributes, memo, correlationId, onConflict, event } = body;
   if (startAt !== undefined && delay !== undefined) {
     throw new ApiError("startAt and delay both say when to start: give one of them", { code: "INVALID_OPTION" });
   }
@@ -56,6 +57,7 @@ function startRequest(workflow: string, body: StartBody, idempotencyKey: string 
     ...(version !== undefined && { version }),
     ...(startAt !== undefined && { startAt: instant(startAt, "startAt") }),
     ...(delay !== undefined && { delay: milliseconds(delay, "delay") }),
+    ...(timeout !== undefined && { timeout: resolveRunTimeouts(timeout, "timeout") }),
     ...(attributes !== undefined && { attributes }),
     ...(memo !== undefined && { memo }),
     ...(correlationId !== undefined && { correlationId }),

@@ -171,7 +171,7 @@ function replayHost(runner: Turns): InstanceHost {
     newRunId: never,
     limits: defaultLimits,
     eventSchema: () => undefined,
-    retryAlone: never,
+    announce: never,
     turnEnded: never,
     turnBroke: never,
     jobDone: (instance) => runner.done(instance),

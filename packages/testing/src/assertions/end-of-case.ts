@@ -239,12 +239,17 @@ function executionProblems(environment: TestEnvironment, { row, turns }: StoredR
   return problems;
 }
 
-/** Attempts of each activity: the first, those that a retry or a lost process started. */
+/** Attempts of each activity: the first, those that a retry or a lost process started; of one that runs once at most, those that were recorded as begun. */
 function recordedAttempts(turns: readonly Turn[]): Map<string, number> {
   const attempts = new Map<string, number>();
+  const recordedFirst = new Set<string>();
   for (const turn of turns)
-    for (const fact of turn.events)
-      if (fact.type === "ActivityScheduled" || fact.type === "AttemptStarted" || (fact.type === "AttemptLost" && fact.cause === "crash"))
-        attempts.set(fact.effect, (attempts.get(fact.effect) ?? 0) + 1);
+    for (const fact of turn.events) {
+      if (fact.type === "ActivityScheduled" && fact.semantics !== undefined) recordedFirst.add(fact.effect);
+      const begins =
+        fact.type === "AttemptStarted" ||
+        ((fact.type === "ActivityScheduled" || (fact.type === "AttemptLost" && fact.cause === "crash")) && !recordedFirst.has(fact.effect));
+      if (begins) attempts.set(fact.effect, (attempts.get(fact.effect) ?? 0) + 1);
+    }
   return attempts;
 }

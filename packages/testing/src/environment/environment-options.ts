@@ -1,6 +1,6 @@
 /** What may be said to `createTestEnvironment`: checked before anything is opened. */
-import type { AnyWorkflow, Duration } from "@wovyr/sdk";
-import { checkOptions, defaultLimits, milliseconds, type PayloadCodec } from "@wovyr/sdk/internal";
+import type { AnyWorkflow, Classifier, Duration, RetryPolicy } from "@wovyr/sdk";
+import { checkClassifier, checkOptions, defaultLimits, milliseconds, type PayloadCodec, resolveRetry } from "@wovyr/sdk/internal";
 import { type DeterminismGuard, defaultJournalLimits, type EngineLimits, type StoreProvider } from "@wovyr/server/internal";
 import { checkDate, checkFlag, checkOneOf, checkSeed, checkWhole, checkWorkflows, refuse, shown } from "../checks.ts";
 import type { Fake } from "../fakes/fake.ts";
@@ -26,6 +26,9 @@ export type TestEnvironmentOptions = {
   /** Default: a memory store of its own. */
   readonly store?: StoreProvider;
   readonly codec?: PayloadCodec;
+  /** As those of `createOrchestrator`. */
+  readonly retry?: RetryPolicy;
+  readonly classify?: Classifier;
   readonly limits?: TestLimits;
   /** Every turn replays the run from its history. */
   readonly evictAlways?: boolean;
@@ -55,6 +58,8 @@ const known: readonly (keyof TestEnvironmentOptions)[] = [
   "seed",
   "store",
   "codec",
+  "retry",
+  "classify",
   "limits",
   "evictAlways",
   "autoSkip",
@@ -92,6 +97,8 @@ export function checkEnvironmentOptions(options: TestEnvironmentOptions): void {
     refuse(`\`store\` must be a store such as memoryStore() or createFaultyStore(…), not ${shown(store)}`);
   if (codec !== undefined && (typeof codec?.name !== "string" || typeof codec.encode !== "function" || typeof codec.decode !== "function"))
     refuse("`codec` must be a payload codec: { name, encode, decode }");
+  resolveRetry(options.retry);
+  checkClassifier(options.classify, "createTestEnvironment");
   if (lease !== undefined) milliseconds(lease, "`lease`");
   if (publicationRetention !== undefined) milliseconds(publicationRetention, "`publicationRetention`");
   if (patience !== undefined && milliseconds(patience, "`patience`") < 1) refuse("`patience` must be at least 1 ms");

@@ -395,6 +395,8 @@ export class TestEnvironment implements AsyncDisposable {
       random: this.random,
       log: this.#lines,
       codec: this.#options.codec,
+      retry: this.#options.retry,
+      classify: this.#options.classify,
       limits: this.limits,
       guard: this.#guard,
       node: `test-${this.#lives}`,

@@ -13,8 +13,8 @@ export async function nextDue(session: Session, clock: VirtualClock, leased: boo
   const asIs = engine === undefined || store === undefined || !engine.resting || !engine.ready;
   if (asIs || session.sleeping || leased) return clock.next;
   const timer = await nextTimer(engine, bareStore(store), clock);
-  const timeout = engine.dispatch.nextTimeout;
-  return timer === undefined || (timeout !== undefined && timeout < timer) ? timeout : timer;
+  const { nextDue: attempt } = engine.dispatch;
+  return timer === undefined || (attempt !== undefined && attempt < timer) ? attempt : timer;
 }
 
 async function nextTimer({ ownership, timers }: Engine, store: Store, clock: VirtualClock): Promise<number | undefined> {

@@ -5,7 +5,7 @@
  * 2. While it is frozen the same holds, but nothing is lost: all of it happens when it is thawed.
  * 3. It counts what is under way, so that one can tell that nothing moves without waiting for time to pass.
  */
-import type { ActivityContext, ActivityDefinition, PayloadCodec, WorkflowGuard } from "@wovyr/sdk/internal";
+import type { ActivityContext, ActivityDefinition, Classifier, PayloadCodec, RetryPolicy, WorkflowGuard } from "@wovyr/sdk/internal";
 import {
   type ActivityExecutor,
   type Engine,
@@ -39,6 +39,8 @@ export type SessionOptions = {
   readonly random: Random;
   readonly log: EngineLog;
   readonly codec: PayloadCodec | undefined;
+  readonly retry: RetryPolicy | undefined;
+  readonly classify: Classifier | undefined;
   readonly limits: EngineLimits;
   readonly guard: WorkflowGuard | undefined;
   readonly node: string;
@@ -82,9 +84,12 @@ export class Session {
     this.#options = options;
     this.node = options.node;
     this.#calls = new CallsUnderWay(options.moved);
-    const { provider, fakes, clock, codec, log, random, limits, guard, node, lease, publicationRetention, deadOwners } = options;
+    const { provider, fakes, clock, codec, log, random, limits, guard, node, lease, publicationRetention, deadOwners, retry, classify } =
+      options;
     this.host = new EngineHost({
       random,
+      retry,
+      classify,
       limits,
       guard,
       node,

@@ -126,11 +126,13 @@ class EventWriter {
         ];
       case "CompensationDecided":
         return [this.#word(fields, "decision"), this.#message(fields)];
-      case "ChildRejected":
       case "InstanceFailed":
+      case "InstanceTimedOut":
+      case "InstanceCompensated":
+        return [this.#failure(fields.take("failure")), this.#nextAttempt(at, fields)];
+      case "ChildRejected":
       case "InstanceCancelled":
       case "InstanceTerminated":
-      case "InstanceCompensated":
       case "InstanceCompensationFailed":
       case "CompensationFailed":
       case "CompensationStuck":
@@ -219,8 +221,15 @@ class EventWriter {
 
   #retry(at: number, fields: Fields): string {
     const retryAt = fields.take("retryAt");
-    if (retryAt === undefined) return "(last attempt)";
+    const why = fields.take("noRetry");
+    if (retryAt === undefined) return why === undefined ? "(last attempt)" : `(no retry: ${String(why)})`;
     return this.#times ? `retry in ${lengthText(timeOf(retryAt) - at)}` : "retry";
+  }
+
+  /** The run that takes the place of this one. */
+  #nextAttempt(at: number, fields: Fields): string {
+    const run = fields.take("run");
+    return typeof run === "string" ? `${this.#retry(at, fields)} as ${this.#labels.of("run", run)}` : "";
   }
 
   #message(fields: Fields): string {

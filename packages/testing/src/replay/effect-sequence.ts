@@ -22,7 +22,15 @@ export type Step = {
   readonly failure?: string;
 };
 
-const timerNames = { sleep: "sleep", timeout: "timeout", cleanup: "clean-up timeout", start: "delayed start", retry: "retry" } as const;
+const timerNames = {
+  sleep: "sleep",
+  timeout: "timeout",
+  cleanup: "clean-up timeout",
+  start: "delayed start",
+  retry: "retry",
+  run: "run timeout",
+  execution: "execution timeout",
+} as const;
 
 /** Gathers the steps of one run. */
 export class EffectSequence {
@@ -37,7 +45,10 @@ export class EffectSequence {
     const effect = "effect" in fact ? fact.effect : undefined;
     if (effect !== undefined && !derived) this.#labels.set(effect, label);
     const key = "digest" in fact ? `${label} ${fact.digest}` : awaitedKey === undefined ? label : `${label} ${awaitedKey}`;
-    const failure = fact.type === "InstanceFailed" ? { failure: `${fact.failure.name}: ${fact.failure.message}` } : {};
+    const failure =
+      fact.type === "InstanceFailed" || fact.type === "InstanceTimedOut"
+        ? { failure: `${fact.failure.name}: ${fact.failure.message}` }
+        : {};
     this.steps.push({ label, key, effect, input: "input" in fact ? fact.input : undefined, turn, derived, ...failure });
   }
 
@@ -77,6 +88,8 @@ export class EffectSequence {
         return { label: "end (completed)" };
       case "InstanceFailed":
         return { label: "end (failed)" };
+      case "InstanceTimedOut":
+        return { label: "end (timed out)" };
       case "InstanceCancelled":
         return { label: "end (cancelled)" };
       default:

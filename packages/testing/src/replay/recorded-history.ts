@@ -153,6 +153,7 @@ const fieldsOf: Record<HistoryFact["type"], readonly Field[]> = {
   Resumed: [],
   InstanceCompleted: [],
   InstanceFailed: ["failure"],
+  InstanceTimedOut: ["failure"],
   InstanceCancelled: ["failure"],
   InstanceTerminated: ["failure"],
   InstanceCompensated: ["failure"],

@@ -69,7 +69,7 @@ export class ReplayBench {
       newRunId: () => `replayed-${this.#runs++}`,
       limits,
       eventSchema: () => undefined,
-      retryAlone: () => {},
+      announce: () => {},
       turnEnded: (_instance, turn) => this.#made(turn.facts),
       turnBroke: (_instance, failure) => this.#broke(failure),
       jobDone: (instance) => this.turns.done(instance),

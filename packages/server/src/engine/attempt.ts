@@ -1,0 +1,412 @@
+/**
+ * One attempt of an activity, from its begin to its outcome.
+ *
+ * 1. It reports exactly one outcome, or none when it was stopped. What comes later is dropped; a result that comes after the attempt was out of time is
+ *    logged.
+ * 2. Its time counts from when it begins, that of all attempts from when the activity was scheduled, as recorded.
+ * 3. Whatever is wrong with its policy, its classifier or what it throws: it has an outcome.
+ */
+import { OutcomeUnknownError, TimeoutError, type TimeoutKind } from "@wovyr/sdk";
+import {
+  type ActivityContext,
+  type ActivityDefinition,
+  type ActivityEffect,
+  type Classifier,
+  classify,
+  decideRetry,
+  decodePayload,
+  type EffectId,
+  encodePayload,
+  type FailureKind,
+  failureOf,
+  type Incoming,
+  type Log,
+  type NoRetry,
+  type OpenActivity,
+  type Payload,
+  parse,
+  type ResolvedTimeouts,
+  type RetryPolicy,
+  resolveRetry,
+  resolveTimeouts,
+} from "@wovyr/sdk/internal";
+import type { Heartbeats } from "./heartbeats.ts";
+import type { ActivityExecutor } from "./ports/activity-executor.ts";
+import type { Clock } from "./ports/clock.ts";
+import type { EngineLog } from "./ports/log.ts";
+import type { Random } from "./ports/random.ts";
+
+export type AttemptOutcome = Extract<Incoming, { type: "ActivityCompleted" | "ActivityFailed" }>;
+
+export type Attempt = {
+  readonly tenant: string;
+  readonly run: string;
+  readonly instanceId: string;
+  readonly workflow: string;
+  readonly effect: EffectId;
+  readonly call: ActivityEffect<unknown>;
+  readonly activity: Readonly<OpenActivity>;
+  /** What the workflow says of the activities that it calls. */
+  readonly workflowRetry: RetryPolicy | undefined;
+  readonly report: (outcome: AttemptOutcome) => void;
+  /** Given when it is to be recorded before it begins: called when there is a place for it, which is kept until the recorded one is started. */
+  readonly announce: (() => void) | undefined;
+};
+
+export type AttemptSurroundings = {
+  readonly executor: ActivityExecutor;
+  /** Does what the engine itself is asked for. */
+  readonly builtIn: (attempt: Attempt, input: unknown, ctx: ActivityContext) => Promise<unknown>;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: EngineLog;
+  readonly heartbeats: Heartbeats;
+  readonly payloadLimit: number;
+  /** For what neither the workflow nor the activity says. */
+  readonly retry: RetryPolicy | undefined;
+  readonly classify: Classifier | undefined;
+};
+
+/** What an attempt came to: of what kind its failure was, that it completed, or (undefined) that it was stopped. */
+export type AttemptEnd = FailureKind | "completed" | undefined;
+
+export const attemptKey = (run: string, effect: EffectId) => `${run}/${effect}`;
+
+/** The limits of a call; undefined when it has none. */
+export function limitsOf({ definition, options }: ActivityEffect<unknown>): Readonly<ResolvedTimeouts> | undefined {
+  if (definition.timeout === undefined && options.timeout === undefined) return undefined;
+  return resolveTimeouts(definition.timeout, options.timeout);
+}
+
+/** What an attempt that is out of time fails with. */
+export function outOfTime({ name, attempt }: Pick<OpenActivity, "name" | "attempt">, timeout: TimeoutKind, limit: number): TimeoutError {
+  const what = `attempt ${attempt} of activity "${name}"`;
+  switch (timeout) {
+    case "startToClose":
+      return new TimeoutError(`${what} took longer than startToClose, ${limit} ms`, timeout, limit);
+    case "heartbeat":
+      return new TimeoutError(`${what} gave no sign of life within its heartbeat timeout, ${limit} ms`, timeout, limit);
+    case "scheduleToStart":
+      return new TimeoutError(
+        `activity "${name}" waited longer than scheduleToStart, ${limit} ms, for its attempt to begin`,
+        timeout,
+        limit,
+      );
+    default:
+      return new TimeoutError(`activity "${name}" took longer than scheduleToClose, ${limit} ms over all attempts`, timeout, limit);
+  }
+}
+
+type Limit = { readonly timeout: TimeoutKind; readonly at: number; readonly length: number };
+
+export class RunningAttempt {
+  readonly attempt: Attempt;
+  readonly #surroundings: AttemptSurroundings;
+  readonly #ended: (end: AttemptEnd) => void;
+  #controller: AbortController | undefined;
+  #stopReason: Error | undefined;
+  #begun = false;
+  #over = false;
+  #expired: TimeoutError | undefined;
+  #limits: Readonly<ResolvedTimeouts> | undefined;
+  /** The limit that no heartbeat moves. */
+  #fixed: Limit | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #beatAt = 0;
+  #details: Payload | undefined;
+
+  constructor(attempt: Attempt, surroundings: AttemptSurroundings, ended: (end: AttemptEnd) => void) {
+    this.attempt = attempt;
+    this.#surroundings = surroundings;
+    this.#ended = ended;
+  }
+
+  /** When its time is over, unless it gives a sign of life before; undefined when it has no limit. */
+  get endsAt(): number | undefined {
+    return this.#nextLimit()?.at;
+  }
+
+  /** What it told last. */
+  get details(): Payload | undefined {
+    return this.#details;
+  }
+
+  begin(): void {
+    try {
+      this.#limits = limitsOf(this.attempt.call);
+      if (this.#limits !== undefined && this.#startClocks(this.#limits)) return;
+      this.#begun = true;
+      const { activity } = this.attempt;
+      const result = this.#surroundings.executor.execute(this.#definition(), decodePayload(activity.input), this.#context());
+      if (isPromise(result))
+        result.then(
+          (value) => this.#completed(value),
+          (error) => this.#failed(error),
+        );
+      else this.#completed(result);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  stop(reason: Error): void {
+    this.#stopReason = reason;
+    this.#end(undefined, undefined);
+    this.#controller?.abort(reason);
+  }
+
+  /** Made when it is first asked for: most activities never do. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#stopReason !== undefined && !this.#controller.signal.aborted) this.#controller.abort(this.#stopReason);
+    return this.#controller.signal;
+  }
+
+  get log(): Log {
+    const about = this.#about();
+    const { log } = this.#surroundings;
+    return {
+      debug: (message, data) => log.debug(message, { ...about, ...data }),
+      info: (message, data) => log.info(message, { ...about, ...data }),
+      warn: (message, data) => log.warn(message, { ...about, ...data }),
+      error: (message, data) => log.error(message, { ...about, ...data }),
+    };
+  }
+
+  #about(): object {
+    const { run, instanceId, activity, workflow } = this.attempt;
+    return { workflow, instance: instanceId, run, activity: activity.name, attempt: activity.attempt };
+  }
+
+  #definition(): ActivityDefinition {
+    const { definition } = this.attempt.call;
+    if (definition.builtIn === undefined) return definition;
+    return { ...definition, run: (input, ctx) => this.#surroundings.builtIn(this.attempt, input, ctx) };
+  }
+
+  #context(): ActivityContext {
+    return new AttemptContext(this);
+  }
+
+  // ── time ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** True when the time of all attempts is over before this one begins. */
+  #startClocks({ startToClose, scheduleToClose, heartbeat }: Readonly<ResolvedTimeouts>): boolean {
+    const { clock } = this.#surroundings;
+    const now = clock.now();
+    this.#beatAt = now;
+    const ofAttempt = startToClose === undefined ? undefined : limit("startToClose", now, startToClose);
+    const ofAll = scheduleToClose === undefined ? undefined : limit("scheduleToClose", this.attempt.activity.scheduledAt, scheduleToClose);
+    this.#fixed = earlier(ofAll, ofAttempt);
+    if (ofAll !== undefined && ofAll.at <= now) {
+      this.#expire(ofAll);
+      return true;
+    }
+    if (this.#fixed !== undefined || heartbeat !== undefined) this.#awaitLimit();
+    return false;
+  }
+
+  #nextLimit(): Limit | undefined {
+    const heartbeat = this.#limits?.heartbeat;
+    return earlier(this.#fixed, heartbeat === undefined ? undefined : limit("heartbeat", this.#beatAt, heartbeat));
+  }
+
+  /** A heartbeat leaves the timer alone: when it comes, what is due then is awaited. */
+  #awaitLimit(): void {
+    const next = this.#nextLimit();
+    if (next === undefined) return;
+    this.#cancelTimer = this.#surroundings.clock.wakeAt(next.at, () => {
+      const now = this.#nextLimit();
+      if (now === undefined || now.at > this.#surroundings.clock.now()) this.#awaitLimit();
+      else this.#expire(now);
+    });
+  }
+
+  #expire({ timeout, length }: Limit): void {
+    if (this.#over) return;
+    const error = outOfTime(this.attempt.activity, timeout, length);
+    this.#expired = error;
+    this.#stopReason = error;
+    this.#failed(error);
+    this.#controller?.abort(error);
+  }
+
+  heartbeat(details: unknown): void {
+    if (this.#over) return;
+    if (details !== undefined) {
+      const what = `the heartbeat of activity "${this.attempt.activity.name}"`;
+      this.#details = encodePayload(details, { limit: this.#surroundings.payloadLimit, what });
+    }
+    const timeout = this.#limits?.heartbeat;
+    if (timeout === undefined) return;
+    this.#beatAt = this.#surroundings.clock.now();
+    if (this.#details !== undefined) this.#surroundings.heartbeats.beat(this.attempt, this.#details, timeout);
+  }
+
+  // ── outcomes ───────────────────────────────────────────────────────────────────────────────────────────
+
+  #completed(value: unknown): void {
+    if (this.#over) {
+      this.#late();
+      return;
+    }
+    const { call, effect, activity } = this.attempt;
+    let output: string;
+    try {
+      const what = `output of activity "${activity.name}"`;
+      output = encodePayload(parse(call.definition.output, value, what, "INVALID_OUTPUT"), {
+        limit: this.#surroundings.payloadLimit,
+        what,
+      });
+    } catch (error) {
+      this.#failed(error);
+      return;
+    }
+    this.#end({ type: "ActivityCompleted", effect, attempt: activity.attempt, output }, "completed");
+  }
+
+  /** Nobody waits for it any more; after a timeout its author should know that the work was done. */
+  #late(): void {
+    if (this.#expired === undefined) return;
+    const { timeout, limit: milliseconds } = this.#expired;
+    this.#surroundings.log.warn("the result of an activity came after its attempt had run out of time, and is refused", {
+      ...this.#about(),
+      timeout,
+      limit: milliseconds,
+    });
+  }
+
+  #failed(error: unknown): void {
+    if (this.#over) return;
+    const { effect, activity } = this.attempt;
+    const kind = this.#kindOf(error);
+    const { noRetry, retryAt, failure } = this.#judged(error, kind);
+    const details = this.#details;
+    this.#end(
+      {
+        type: "ActivityFailed",
+        effect,
+        attempt: activity.attempt,
+        failure: { ...failureOf(failure), kind },
+        ...(retryAt !== undefined && { retryAt }),
+        ...(noRetry !== undefined && { noRetry }),
+        ...(details !== undefined && { heartbeat: details }),
+      },
+      kind,
+    );
+  }
+
+  #kindOf(error: unknown): FailureKind {
+    if (this.#expired !== undefined) return "timeout";
+    const classifiers = [this.attempt.call.definition.classify, this.#surroundings.classify];
+    return classify(error, classifiers, (cause) => this.#broken("`classify`", cause));
+  }
+
+  /** What follows a failure, and what is recorded of it. */
+  #judged(error: unknown, kind: FailureKind): { readonly failure: unknown; readonly retryAt?: number; readonly noRetry?: NoRetry } {
+    const { call, activity, workflowRetry } = this.attempt;
+    const atMostOnce = activity.semantics === "atMostOnce";
+    if (this.#expired !== undefined && atMostOnce && this.#begun)
+      return { failure: outcomeUnknown(activity, "ran out of time", this.#expired), noRetry: "outcomeUnknown" };
+    if (this.#expired?.timeout === "scheduleToClose") return { failure: error, noRetry: "scheduleToClose" };
+    const scheduleToClose = this.#limits?.scheduleToClose;
+    try {
+      const policy = resolveRetry(this.#surroundings.retry, workflowRetry, call.definition.retry, call.options.retry);
+      const decision = decideRetry(policy, {
+        attempt: activity.attempt,
+        error,
+        kind,
+        scheduledAt: activity.scheduledAt,
+        now: this.#surroundings.clock.now(),
+        previousDelay: activity.previousDelay ?? 0,
+        deadline: scheduleToClose === undefined ? undefined : activity.scheduledAt + scheduleToClose,
+        atMostOnce,
+        random: () => this.#surroundings.random.fraction(),
+        broken: (what, cause) => this.#broken(what, cause),
+      });
+      return "retryAt" in decision ? { failure: error, ...decision } : { failure: decision.instead ?? error, noRetry: decision.noRetry };
+    } catch (cause) {
+      this.#broken("`retry`", cause);
+      return { failure: error, noRetry: "permanent" };
+    }
+  }
+
+  #broken(what: string, cause: unknown): void {
+    this.#surroundings.log.error(`${what} of activity "${this.attempt.activity.name}" does not work and was passed over`, {
+      ...this.#about(),
+      error: cause,
+    });
+  }
+
+  #end(outcome: AttemptOutcome | undefined, end: AttemptEnd): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#cancelTimer?.();
+    this.#ended(end);
+    if (outcome !== undefined) this.attempt.report(outcome);
+  }
+}
+
+/** What an activity fails with that was to do its work once at most, when nobody knows whether it did. */
+export function outcomeUnknown(
+  { name, attempt }: Pick<OpenActivity, "name" | "attempt">,
+  what: string,
+  cause?: Error,
+): OutcomeUnknownError {
+  return new OutcomeUnknownError(
+    `attempt ${attempt} of activity "${name}" ${what}; it may have done its work. It runs once at most, so it is not made again: find out what came of it.`,
+    cause === undefined ? {} : { cause },
+  );
+}
+
+class AttemptContext implements ActivityContext {
+  readonly #running: RunningAttempt;
+
+  constructor(running: RunningAttempt) {
+    this.#running = running;
+  }
+
+  get idempotencyKey(): string {
+    const { run, effect } = this.#running.attempt;
+    return attemptKey(run, effect);
+  }
+
+  get attempt(): number {
+    return this.#running.attempt.activity.attempt;
+  }
+
+  get instanceId(): string {
+    return this.#running.attempt.instanceId;
+  }
+
+  get signal(): AbortSignal {
+    return this.#running.signal;
+  }
+
+  get log(): Log {
+    return this.#running.log;
+  }
+
+  // A function of its own, so that `const { heartbeat } = ctx` works.
+  get heartbeat(): (details?: unknown) => void {
+    const running = this.#running;
+    return (details) => running.heartbeat(details);
+  }
+
+  get lastHeartbeat(): unknown {
+    const { heartbeat } = this.#running.attempt.activity;
+    return heartbeat === undefined ? undefined : decodePayload(heartbeat);
+  }
+}
+
+const limit = (timeout: TimeoutKind, since: number, length: number): Limit => ({ timeout, at: since + length, length });
+
+/** Of two that end together the first. */
+function earlier(one: Limit | undefined, other: Limit | undefined): Limit | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return other.at < one.at ? other : one;
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}

@@ -1,0 +1,155 @@
+/**
+ * How the attempts of a run get to the dispatcher, and what becomes of those that were lost.
+ *
+ * 1. A suspect, and what is to run once at most, is recorded as begun when there is a place for it, and begins then; anything else has begun when it is
+ *    recorded.
+ * 2. An attempt that history shows as running and that this process does not run was lost with another process. It is made again, up to a bound; unless it
+ *    was to run once at most: then its outcome is unknown.
+ */
+import { WovyrError } from "@wovyr/sdk";
+import {
+  type ActivityEffect,
+  CancelledError,
+  type EffectId,
+  failureOf,
+  type Incoming,
+  type OpenActivity,
+  type Payload,
+  suspectLosses,
+} from "@wovyr/sdk/internal";
+import { type Attempt, attemptKey, limitsOf, outcomeUnknown } from "./attempt.ts";
+import type { Engine } from "./engine.ts";
+import type { Instance } from "./instance.ts";
+import { type Mail, mailIdentity } from "./mail.ts";
+import type { Heartbeat } from "./ports/store.ts";
+
+const attemptLossLimit = 5;
+
+type AttemptStarted = Extract<Incoming, { type: "AttemptStarted" }>;
+
+export class Attempts {
+  readonly #engine: Engine;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  /** A turn that asks for an attempt is durable. */
+  begin(instance: Instance, effect: EffectId): void {
+    const activity = instance.state.activities.get(effect);
+    if (activity === undefined) return;
+    if (activity.state === "Running") this.#dispatch(instance, effect, activity, undefined);
+    else if (activity.state === "Scheduled" || (activity.state === "Lost" && !isOver(activity)))
+      this.announce(instance, { type: "AttemptStarted", effect, attempt: activity.attempt });
+  }
+
+  /** The attempt is recorded when there is a place for it. */
+  announce(instance: Instance, fact: AttemptStarted): void {
+    const { tenant, run } = instance.identity;
+    const activity = instance.state.activities.get(fact.effect);
+    if (activity === undefined || this.#engine.dispatch.has(run, fact.effect)) return;
+    this.#dispatch(instance, fact.effect, activity, () => this.#engine.deliver({ tenant, run }, { fact }));
+  }
+
+  #dispatch(instance: Instance, effect: EffectId, activity: Readonly<OpenActivity>, announce: Attempt["announce"]): void {
+    const leaf = instance.execution?.leaves.get(effect);
+    if (leaf?.work.kind !== "activity") return;
+    const { tenant, run, id, workflow } = instance.identity;
+    this.#engine.dispatch.start({
+      tenant,
+      run,
+      instanceId: id,
+      workflow,
+      effect,
+      call: leaf.work.effect as ActivityEffect<unknown>,
+      activity: { ...activity },
+      workflowRetry: instance.definition?.activityRetry,
+      report: (fact) => this.#engine.deliver({ tenant, run }, { fact }),
+      announce,
+    });
+  }
+
+  /** Whether what attempts told last may be in the store and matters: one that was lost is to be told. */
+  mayHaveTold(instance: Instance): boolean {
+    for (const [effect, activity] of instance.state.activities) {
+      if (activity.state !== "Running" || this.#engine.dispatch.has(instance.identity.run, effect)) continue;
+      const leaf = instance.execution?.leaves.get(effect);
+      if (leaf?.work.kind === "activity" && limitsOf(leaf.work.effect)?.heartbeat !== undefined) return true;
+    }
+    return false;
+  }
+
+  /** What a run that comes into memory is told of attempts that died with their process. */
+  lost(instance: Instance, told: readonly Heartbeat[]): Mail[] {
+    const { run } = instance.identity;
+    const reported = new Set(instance.mailbox.map((mail) => mailIdentity(mail.fact)));
+    const mail: Mail[] = [];
+    for (const { effect } of told) this.#engine.heartbeats.found(run, effect);
+    for (const [effect, activity] of instance.state.activities) {
+      if (reported.has(`outcome:${effect}:${activity.attempt}`) || this.#engine.dispatch.has(run, effect)) continue;
+      const started: AttemptStarted = { type: "AttemptStarted", effect, attempt: activity.attempt };
+      if (activity.state === "Running") mail.push(...lossOf(effect, activity, detailsOf(effect, activity, told)));
+      else if (activity.state === "Lost" && isOver(activity)) mail.push(...endOf(effect, activity));
+      else if (activity.state === "Retrying") continue;
+      else if (activity.losses >= suspectLosses || activity.semantics !== undefined) this.announce(instance, started);
+      else if (activity.state === "Scheduled") mail.push({ fact: started });
+    }
+    return mail;
+  }
+
+  /** This process gives up what it runs, in good order: `ran` are the attempts that were stopped for it, with what they told last. */
+  release(ran: ReadonlyMap<string, Payload | undefined>): void {
+    for (const instance of this.#engine.table.values()) {
+      const { tenant, run } = instance.identity;
+      for (const [effect, activity] of instance.state.activities) {
+        if (activity.state !== "Running") continue;
+        const key = attemptKey(run, effect);
+        const heartbeat = ran.get(key);
+        const { attempt, semantics } = activity;
+        const fact: Incoming =
+          semantics !== undefined && ran.has(key)
+            ? unknownOutcome(effect, activity, "was stopped when its process was shut down", heartbeat)
+            : { type: "AttemptLost", effect, attempt, cause: "shutdown", ...(heartbeat !== undefined && { heartbeat }) };
+        this.#engine.deliver({ tenant, run }, { fact });
+      }
+    }
+  }
+}
+
+/** Whether a lost activity is not tried again: what comes of it is about to be recorded. */
+const isOver = ({ semantics, losses }: Readonly<OpenActivity>): boolean => semantics !== undefined || losses >= attemptLossLimit;
+
+/** What the present attempt told last. */
+function detailsOf(effect: EffectId, { attempt }: Readonly<OpenActivity>, told: readonly Heartbeat[]): Payload | undefined {
+  return told.find((heartbeat) => heartbeat.effect === effect && heartbeat.attempt === attempt)?.details;
+}
+
+/** A crash took the attempt with it; too many of those, and no further one is made. */
+function lossOf(effect: EffectId, activity: Readonly<OpenActivity>, heartbeat: Payload | undefined): Mail[] {
+  const { attempt } = activity;
+  const fact: Incoming = { type: "AttemptLost", effect, attempt, cause: "crash", ...(heartbeat !== undefined && { heartbeat }) };
+  const lost = { ...activity, losses: activity.losses + 1 };
+  return isOver(lost) ? [{ fact }, ...endOf(effect, lost)] : [{ fact }];
+}
+
+/** What an activity comes to that is not made again after a loss. */
+function endOf(effect: EffectId, activity: Readonly<OpenActivity>): Mail[] {
+  if (activity.semantics !== undefined) return [{ fact: unknownOutcome(effect, activity, "was lost with its process", undefined) }];
+  const failure = failureOf(
+    new WovyrError(`Activity "${activity.name}" was running ${attemptLossLimit} times when its process died; it is not tried again.`, {
+      code: "ATTEMPTS_LOST",
+    }),
+  );
+  const { attempt } = activity;
+  return [{ fact: { type: "ActivityFailed", effect, attempt, failure: { ...failure, kind: "infrastructure" }, noRetry: "attemptsLost" } }];
+}
+
+function unknownOutcome(effect: EffectId, activity: Readonly<OpenActivity>, what: string, heartbeat: Payload | undefined): Incoming {
+  const failure = { ...failureOf(outcomeUnknown(activity, what)), kind: "infrastructure" as const };
+  const { attempt } = activity;
+  return { type: "ActivityFailed", effect, attempt, failure, noRetry: "outcomeUnknown", ...(heartbeat !== undefined && { heartbeat }) };
+}
+
+/** Why attempts are stopped when the orchestrator is. */
+export const shuttingDown = (): CancelledError =>
+  new CancelledError("the orchestrator is shutting down; the attempt is made again elsewhere");
