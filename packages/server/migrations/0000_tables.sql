@@ -73,6 +73,7 @@ CREATE TABLE "wovyr"."instances" (
 	"nonce" text collate "C" NOT NULL,
 	"parent" text collate "C",
 	"correlation_id" text collate "C",
+	"origin" text collate "C",
 	CONSTRAINT "instances_pk" PRIMARY KEY("tenant","run")
 );
 --> statement-breakpoint

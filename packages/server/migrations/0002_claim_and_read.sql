@@ -150,11 +150,11 @@ begin
 end
 $$;
 --> statement-breakpoint
--- Writes a run with its whole history: 'done', 'run-exists' or 'id-taken'. Lists of texts as in commit_1.
+-- Writes a run with its whole history: 'done', 'run-exists', 'id-taken' or 'key-taken'. Lists of texts as in commit_1.
 CREATE FUNCTION "wovyr"."import_1"(
   asked_tenant text, asked_run text, asked_shard integer, asked_tail integer, asked_busy boolean, asked_created bigint, asked_closed bigint, asked_id text,
-  asked_workflow text, asked_version text, asked_status text, asked_parent text, asked_correlation text, asked_attributes text,
-  turns integer, seqs integer[], counts integer[], ats bigint[], nodes text, events text,
+  asked_workflow text, asked_version text, asked_status text, asked_parent text, asked_correlation text, asked_origin text, asked_attributes text,
+  asked_slot text, asked_digest text, turns integer, seqs integer[], counts integer[], ats bigint[], nodes text, events text,
   messages integer, message_ids text, message_facts text
 ) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 declare
@@ -168,11 +168,14 @@ begin
     or (messages > 0 and (cardinality(a_ids) <> messages + 1 or cardinality(a_facts) <> messages + 1)) then
     raise exception 'a text of an imported run holds U+001F' using errcode = '22021';
   end if;
+  if asked_slot is not null and exists (select from wovyr.start_keys k where k.tenant = asked_tenant and k.slot = asked_slot) then
+    return 'key-taken';
+  end if;
   loop
     insert into wovyr.instances
-      (created_at, closed_at, shard, tail, busy, tenant, run, id, workflow, version, status, nonce, parent, correlation_id)
+      (created_at, closed_at, shard, tail, busy, tenant, run, id, workflow, version, status, nonce, parent, correlation_id, origin)
     values (asked_created, asked_closed, asked_shard, asked_tail, asked_busy, asked_tenant, asked_run, asked_id, asked_workflow, asked_version,
-      asked_status, '', asked_parent, asked_correlation)
+      asked_status, '', asked_parent, asked_correlation, asked_origin)
     on conflict do nothing;
     exit when found;
     if exists (select from wovyr.instances i where i.tenant = asked_tenant and i.run = asked_run) then
@@ -183,6 +186,15 @@ begin
     end if;
     -- Whoever was in the way has closed just now.
   end loop;
+  if asked_slot is not null then
+    insert into wovyr.start_keys (at, tenant, slot, run, digest) values (asked_created, asked_tenant, asked_slot, asked_run, asked_digest)
+    on conflict do nothing;
+    if not found then
+      -- Somebody took it since it was looked for: this writes nothing.
+      delete from wovyr.instances i where i.tenant = asked_tenant and i.run = asked_run;
+      return 'key-taken';
+    end if;
+  end if;
   insert into wovyr.history (at, seq, count, tenant, run, node, events)
   select t.at, t.seq, t.count, asked_tenant, asked_run, t.node, t.events
   from unnest(ats, seqs, counts, a_nodes, a_events) with ordinality t(at, seq, count, node, events, place) where t.place <= turns;
@@ -194,6 +206,27 @@ begin
   from unnest(a_ids, a_facts) with ordinality m(id, fact, place) where m.place <= messages order by m.place
   on conflict do nothing;
   return 'done';
+end
+$$;
+--> statement-breakpoint
+-- The run that takes the place of one that a turn of the same statement closed: nothing of that statement is kept without it.
+CREATE FUNCTION "wovyr"."succeed_1"(
+  asked_tenant text, asked_run text, asked_shard integer, asked_tail integer, asked_busy boolean, asked_created bigint, asked_closed bigint, asked_id text,
+  asked_workflow text, asked_version text, asked_status text, asked_parent text, asked_correlation text, asked_origin text, asked_attributes text,
+  asked_slot text, asked_digest text, turns integer, seqs integer[], counts integer[], ats bigint[], nodes text, events text,
+  messages integer, message_ids text, message_facts text
+) RETURNS text LANGUAGE plpgsql AS $$
+declare
+  outcome text := wovyr.import_1(
+    asked_tenant, asked_run, asked_shard, asked_tail, asked_busy, asked_created, asked_closed, asked_id, asked_workflow, asked_version, asked_status,
+    asked_parent, asked_correlation, asked_origin, asked_attributes, asked_slot, asked_digest, turns, seqs, counts, ats, nodes, events, messages,
+    message_ids, message_facts
+  );
+begin
+  if outcome <> 'done' then
+    raise exception 'the run that was to go on was not written: %', outcome using errcode = '23505';
+  end if;
+  return outcome;
 end
 $$;
 --> statement-breakpoint
@@ -358,7 +391,7 @@ CREATE FUNCTION "wovyr"."instance_1"(i "wovyr"."instances", attributes jsonb) RE
   select i.tenant || E'\x1f' || i.run || E'\x1f' || i.id || E'\x1f' || i.shard::text || E'\x1f' || i.workflow || E'\x1f' || i.version || E'\x1f'
     || i.status || E'\x1f' || case when i.busy then '1' else '' end || E'\x1f' || i.tail::text || E'\x1f' || i.nonce || E'\x1f'
     || i.created_at::text || E'\x1f' || coalesce(i.closed_at::text, '') || E'\x1f' || coalesce(i.parent, '') || E'\x1f'
-    || coalesce(i.correlation_id, '') || E'\x1f' || coalesce(attributes::text, '')
+    || coalesce(i.correlation_id, '') || E'\x1f' || coalesce(i.origin, '') || E'\x1f' || coalesce(attributes::text, '')
 $$;
 --> statement-breakpoint
 CREATE FUNCTION "wovyr"."get_1"(asked_tenant text, asked_run text) RETURNS text LANGUAGE plpgsql STABLE

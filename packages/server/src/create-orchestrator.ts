@@ -24,6 +24,7 @@ import type { EngineLog } from "./engine/ports/log.ts";
 import type { StoreProvider } from "./engine/ports/store.ts";
 import { defaultPublicationRetention } from "./engine/publishing.ts";
 import { Registry } from "./engine/registry.ts";
+import { type RetentionOptions, retentionTimes } from "./engine/removal.ts";
 import { createHttpServer } from "./http/create-http-server.ts";
 import { httpApi } from "./http/http-api.ts";
 import { consoleLog } from "./platform/console-log.ts";
@@ -65,6 +66,11 @@ export type OrchestratorOptions = {
    * Default: `"warn"`, and `"off"` when NODE_ENV is "production".
    */
   readonly determinismGuard?: DeterminismGuard | undefined;
+  /**
+   * How long closed runs are kept: one time for all, or `{ Completed: "7 days", default: "90 days" }`, by status. They are removed within ten minutes after.
+   * Default: for ever.
+   */
+  readonly retention?: RetentionOptions | undefined;
   readonly limits?:
     | {
         /** Activities that run in this process at once; default 1,000. */
@@ -119,6 +125,7 @@ const orchestratorOptions = [
   "turnTimeout",
   "rememberLines",
   "determinismGuard",
+  "retention",
   "limits",
 ];
 const defaultCaps = {
@@ -164,6 +171,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     retry: options.retry,
     classify: options.classify,
     limits: limitsOf(options),
+    retention: options.retention === undefined ? undefined : retentionTimes(options.retention),
     guard,
     memoryIsShort: heapIsShort,
     group: options.group ?? "default",

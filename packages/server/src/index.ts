@@ -8,6 +8,7 @@ export {
 } from "./create-orchestrator.ts";
 export type { EngineLog } from "./engine/ports/log.ts";
 export type { Store, StoreProvider } from "./engine/ports/store.ts";
+export type { RetentionOptions } from "./engine/removal.ts";
 export { type StaticGraphOptions, staticGraph } from "./graph/static-graph.ts";
 export { type ConsoleLevel, consoleLog } from "./platform/console-log.ts";
 export { memoryStore } from "./store/memory.ts";

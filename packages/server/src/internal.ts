@@ -16,6 +16,7 @@ export type { Random } from "./engine/ports/random.ts";
 export * from "./engine/ports/store.ts";
 export { defaultPublicationRetention } from "./engine/publishing.ts";
 export { Registry } from "./engine/registry.ts";
+export { type RetentionOptions, type RetentionTimes, retentionTimes } from "./engine/removal.ts";
 export { Replay } from "./engine/replay.ts";
 export { retryTimer } from "./engine/turn-plan.ts";
 export { Turns } from "./engine/turns.ts";

@@ -1,13 +1,14 @@
 /** The client over any `Operations`: an orchestrator in this process, or one behind a URL. Nothing is encoded here. */
 import type { AnyWorkflow, Workflow } from "../define/workflow.ts";
 import { instant, milliseconds } from "../model/duration.ts";
+import { WovyrError } from "../model/errors.ts";
 import { checkEventKey } from "../model/event-key.ts";
 import { checkedKey } from "../model/idempotency-key.ts";
-import { checkOptions } from "../model/option.ts";
+import { checkOptions, defined } from "../model/option.ts";
 import { resolveRunTimeouts } from "../model/run-timeouts.ts";
-import type { ListRequest, Operations, StartRequest } from "../protocol/operations.ts";
+import type { BatchOperation, BatchRequest, ListRequest, Operations, StartRequest } from "../protocol/operations.ts";
 import { maxBatch } from "../protocol/schemas.ts";
-import type { BatchOutcome, BatchStart, Client, Handle, ListFilter, StartOptions } from "./client.ts";
+import type { BatchAction, BatchOptions, BatchOutcome, BatchStart, Client, Handle, ListFilter, StartOptions } from "./client.ts";
 import { handleOn, outcomeOf, resultWait } from "./handle.ts";
 
 export function clientOver(operations: Operations): Client {
@@ -62,7 +63,47 @@ export function clientOver(operations: Operations): Client {
         page = await operations.list({ ...request, cursor: page.nextCursor });
       }
     },
+
+    import: (lines) => operations.import(linesOf(lines)),
+
+    batches: Object.freeze({
+      async start(options: BatchOptions) {
+        return (await operations.startBatchOperation(batchRequest(options))).id;
+      },
+
+      get: (id: string) => operations.getBatchOperation(id),
+
+      async cancel(id: string) {
+        await operations.cancelBatchOperation(id);
+      },
+    }),
   });
+}
+
+async function* linesOf(given: string | Iterable<string> | AsyncIterable<string>): AsyncGenerator<string> {
+  yield* typeof given === "string" ? given.split("\n") : given;
+}
+
+function batchRequest(options: BatchOptions): BatchRequest {
+  checkOptions(options, ["operation", "filter", "id", "idempotencyKey"], "batches.start");
+  const { operation, filter, id, idempotencyKey } = options;
+  if (typeof operation !== "object" || operation === null || typeof filter !== "object" || filter === null)
+    throw new WovyrError("batches.start takes `{ operation: { type: … }, filter: { … } }`; an empty filter means every run", {
+      code: "INVALID_OPTION",
+    });
+  if (idempotencyKey !== undefined) checkedKey(idempotencyKey);
+  checkOptions(filter, ["workflow", "status", "attributes", "startedAfter", "startedBefore"], "the filter of batches.start");
+  return {
+    operation: actionOf(operation),
+    filter: listRequest(filter),
+    ...defined({ id, idempotencyKey }),
+  };
+}
+
+function actionOf(operation: BatchAction): BatchOperation {
+  if (operation.type !== "send") return operation;
+  const { event, ...rest } = operation;
+  return { ...rest, event: typeof event === "string" ? event : event.name };
 }
 
 const startOptions = [
@@ -102,11 +143,4 @@ function listRequest({ workflow, status, attributes, startedAfter, startedBefore
     startedAfter: startedAfter === undefined ? undefined : new Date(instant(startedAfter, "startedAfter")),
     startedBefore: startedBefore === undefined ? undefined : new Date(instant(startedBefore, "startedBefore")),
   });
-}
-
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-
-/** Without the properties that are undefined. */
-function defined<T extends object>(options: T): Defined<T> {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

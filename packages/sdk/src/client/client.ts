@@ -9,7 +9,18 @@ import type { RunGraph } from "../graph/graph.ts";
 import type { Duration } from "../model/duration.ts";
 import type { CancelMode, Status } from "../model/history.ts";
 import type { WorkflowTimeout } from "../model/run-timeouts.ts";
-import type { AttributeValue, HistoryEvent, InstanceDescription, InstanceSummary, Published, StartEvent } from "../protocol/operations.ts";
+import type {
+  AttributeValue,
+  BatchDescription,
+  BatchOperation,
+  Border,
+  HistoryEvent,
+  ImportedRun,
+  InstanceDescription,
+  InstanceSummary,
+  Published,
+  StartEvent,
+} from "../protocol/operations.ts";
 
 export type StartOptions = {
   /** Default: a random one. */
@@ -98,6 +109,61 @@ export interface Handle<out O> {
   /** Says that what a stuck compensation was to do has been done by hand. */
   resolveCompensation(effect: string, options?: DecisionOptions): Promise<void>;
   terminate(options?: { readonly reason?: string | undefined }): Promise<void>;
+  /** The run takes no step until `resume`; what arrives for it is kept. */
+  pause(options?: { readonly reason?: string | undefined }): Promise<void>;
+  /** Ends a pause; a parked run is tried again. */
+  resume(): Promise<void>;
+  /** Begins another instance: from a place in the history of this one, or anew with its input or another. This one is left as it is. */
+  fork(options?: ForkOptions): Promise<Handle<O>>;
+  /** Lets another run of this id go on from a place in the history of the newest one, or of the given one, which is terminated if it is open. */
+  reset(options: ResetOptions): Promise<Handle<O>>;
+  /** The newest run, or the given one, as lines of JSON that `client.import` takes. */
+  export(options?: { readonly runId?: string | undefined }): AsyncIterable<string>;
+  /** Removes every run of this id, or the given one; refused while one of them is open. Resolves with how many there were. */
+  delete(options?: { readonly runId?: string | undefined }): Promise<number>;
+}
+
+export type ForkOptions = {
+  /** The last event to keep: the number of one that ends a turn, or `"first"` or `"last"` of those after which the run was open. */
+  readonly at?: Border | undefined;
+  /** Default: a random one. */
+  readonly id?: string | undefined;
+  /** Not together with `at`. */
+  readonly input?: unknown;
+  /** Default: that of the origin. */
+  readonly version?: string | undefined;
+  readonly runId?: string | undefined;
+  readonly idempotencyKey?: string | undefined;
+};
+
+export type ResetOptions = {
+  /** The last event to keep, as with `fork`. */
+  readonly to: Border;
+  readonly reason?: string | undefined;
+  readonly runId?: string | undefined;
+  readonly idempotencyKey?: string | undefined;
+};
+
+/** What a batch does to each run: the call of this name, with its options. */
+export type BatchAction =
+  | Exclude<BatchOperation, { readonly type: "send" }>
+  | { readonly type: "send"; readonly event: EventDef<unknown, never> | string; readonly payload?: unknown };
+
+export type BatchOptions = {
+  readonly operation: BatchAction;
+  /** Which runs, as `list` takes it; `{}` means all. */
+  readonly filter: ListFilter;
+  /** Default: a random one. */
+  readonly id?: string | undefined;
+  readonly idempotencyKey?: string | undefined;
+};
+
+export interface Batches {
+  /** Begins to do something to every run that is there now and that the filter finds; resolves with the batch's id. */
+  start(options: BatchOptions): Promise<string>;
+  get(id: string): Promise<BatchDescription>;
+  /** What is done stays done. */
+  cancel(id: string): Promise<void>;
 }
 
 type Input<I> = undefined extends I ? { readonly input?: I } : { readonly input: I };
@@ -117,4 +183,8 @@ export interface Client {
   publish<P>(event: EventDef<unknown, P>, ...args: Args<P, PublishOptions>): Promise<Published>;
   /** Newest first. */
   list(filter?: ListFilter): AsyncIterable<InstanceSummary>;
+  /** Takes in what exports gave, as text or line by line: all of it, or nothing. */
+  import(lines: string | Iterable<string> | AsyncIterable<string>): Promise<readonly ImportedRun[]>;
+  /** Operations over many runs. */
+  readonly batches: Batches;
 }

@@ -12,6 +12,7 @@ import { errorOf } from "../model/failure.ts";
 import type { CompensationDecision } from "../model/history.ts";
 import { checkedKey } from "../model/idempotency-key.ts";
 import { checkName } from "../model/name.ts";
+import { checkOptions, defined } from "../model/option.ts";
 import { failureOfView } from "../protocol/failure-view.ts";
 import type { ClosedResult, HistoryEvent, InstanceSummary, Operations, ResultResponse } from "../protocol/operations.ts";
 import { isClosed } from "../protocol/status.ts";
@@ -74,6 +75,35 @@ export function handleOn<O>(operations: Operations, id: string, runId: string, w
     async terminate({ reason } = {}) {
       await operations.terminate(id, reason === undefined ? {} : { reason });
     },
+
+    async pause({ reason } = {}) {
+      await operations.pause(id, reason === undefined ? {} : { reason });
+    },
+
+    async resume() {
+      await operations.resume(id);
+    },
+
+    async fork(options = {}) {
+      checkOptions(options, ["at", "id", "input", "version", "runId", "idempotencyKey"], "fork");
+      const made = await operations.fork(id, keyed(options));
+      return handleOn<O>(operations, made.id, made.runId, workflow);
+    },
+
+    async reset(options) {
+      checkOptions(options, ["to", "reason", "runId", "idempotencyKey"], "reset");
+      if (options?.to === undefined)
+        throw new WovyrError('reset needs `to`: the number of the last event to keep, "first" or "last"', { code: "INVALID_OPTION" });
+      const { to, ...rest } = options;
+      const made = await operations.reset(id, { to, ...keyed(rest) });
+      return handleOn<O>(operations, made.id, made.runId, workflow);
+    },
+
+    export: ({ runId: run } = {}) => operations.export(id, run === undefined ? {} : { runId: run }),
+
+    async delete({ runId: run } = {}) {
+      return (await operations.delete(id, run === undefined ? {} : { runId: run })).deleted;
+    },
   });
 }
 
@@ -116,6 +146,11 @@ async function updated(
     // It stays with the run that took it.
     run = { runId: answer.runId };
   }
+}
+
+function keyed<T extends { readonly idempotencyKey?: string | undefined }>(options: T) {
+  if (options.idempotencyKey !== undefined) checkedKey(options.idempotencyKey);
+  return defined(options);
 }
 
 function idempotency(idempotencyKey: string | undefined): { idempotencyKey?: string } {

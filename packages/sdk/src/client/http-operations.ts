@@ -11,17 +11,20 @@ import { checkedKey } from "../model/idempotency-key.ts";
 import { checkName } from "../model/name.ts";
 import { encodePayload } from "../model/payload.ts";
 import { type CloudEvent, clientSource } from "../protocol/cloud-event.ts";
-import { headerNames } from "../protocol/media.ts";
+import { headerNames, mediaTypes } from "../protocol/media.ts";
 import type {
   AttributeValue,
+  BatchDescription,
   BatchItem,
   ClosedResult,
   Delivered,
   HistoryPage,
   HistoryRequest,
+  ImportedRun,
   InstanceDescription,
   InstanceSummary,
   ListRequest,
+  NewRun,
   Operations,
   Page,
   Published,
@@ -37,6 +40,7 @@ import { errorOfProblem } from "../protocol/problem.ts";
 import { type QueryOf, type QueryShape, writeQuery } from "../protocol/query.ts";
 import { pathOf, type Route, routes } from "../protocol/routes.ts";
 import { isClosed } from "../protocol/status.ts";
+import { streamedLines } from "./http-lines.ts";
 import { streamItems } from "./http-stream.ts";
 import type { Exchange, Reply, Transport } from "./transport.ts";
 
@@ -49,7 +53,7 @@ type Sending<R extends Route> = {
   readonly query?: Query<R>;
   readonly body?: object;
   readonly idempotencyKey?: string | undefined;
-} & Pick<Exchange, "wait" | "signal" | "accepted">;
+} & Pick<Exchange, "wait" | "signal" | "accepted" | "once">;
 
 export function httpOperations(transport: Transport): Operations {
   async function call<R extends Route>(route: R, names: Names, { query, body, idempotencyKey, ...rest }: Sending<R> = {}): Promise<Reply> {
@@ -173,6 +177,57 @@ export function httpOperations(transport: Transport): Operations {
     terminate: (id, { reason, ...options } = {}) =>
       deliver(routes.terminateInstance, { id }, reason === undefined ? {} : { reason }, options),
 
+    pause: (id, { reason, ...options } = {}) => deliver(routes.pauseInstance, { id }, reason === undefined ? {} : { reason }, options),
+
+    resume: (id, options) => deliver(routes.resumeInstance, { id }, undefined, options),
+
+    async fork(id, { idempotencyKey, ...body } = {}) {
+      return newRun(await call(routes.forkInstance, { id }, { body, idempotencyKey }));
+    },
+
+    async reset(id, { idempotencyKey, ...body }) {
+      return newRun(await call(routes.resetInstance, { id }, { body, idempotencyKey }));
+    },
+
+    export(id, { runId } = {}) {
+      return streamedLines(transport, targetOf(routes.exportInstance, { id }, runId === undefined ? {} : { runId }));
+    },
+
+    async import(lines) {
+      const { method } = routes.importInstances;
+      const path = targetOf(routes.importInstances, {}, undefined);
+      const reply = await transport.call({ method, path, body: await joined(lines), bodyType: mediaTypes.lines, once: true });
+      return (reply.body as { items: readonly ImportedRun[] }).items;
+    },
+
+    async delete(id, query = {}) {
+      return (await call(routes.deleteInstance, { id }, { query, once: true })).body as { deleted: number };
+    },
+
+    async startBatchOperation({ filter: { statuses, startedAfter, startedBefore, ...filter }, idempotencyKey, ...request }) {
+      const body = {
+        ...request,
+        filter: {
+          ...filter,
+          ...(statuses !== undefined && { status: statuses }),
+          ...(startedAfter !== undefined && { startedAfter: startedAfter.toISOString() }),
+          ...(startedBefore !== undefined && { startedBefore: startedBefore.toISOString() }),
+        },
+      };
+      const reply = await call(routes.startBatchOperation, {}, { body, idempotencyKey });
+      return { id: (reply.body as { id: string }).id, replayed: isReplayed(reply) };
+    },
+
+    async getBatchOperation(id) {
+      const { filter, ...batch } = (await call(routes.getBatchOperation, { id })).body as WireBatch;
+      const { status, ...rest } = filter;
+      return { ...batch, filter: { ...rest, ...(status !== undefined && { statuses: status }) } };
+    },
+
+    async cancelBatchOperation(id, { idempotencyKey } = {}) {
+      return { replayed: isReplayed(await call(routes.cancelBatchOperation, { id }, { idempotencyKey })) };
+    },
+
     async health() {
       return (await call(routes.ready, {}, { accepted: [503] })).body as { ready: boolean; reason?: string };
     },
@@ -188,6 +243,20 @@ function targetOf<R extends Route>(route: R, names: Names, query: Query<R> | und
 
 function isReplayed(reply: Reply): boolean {
   return reply.header(headerNames.replayed) === "true";
+}
+
+type WireBatch = Omit<BatchDescription, "filter"> & {
+  readonly filter: Omit<BatchDescription["filter"], "statuses"> & { readonly status?: BatchDescription["filter"]["statuses"] };
+};
+
+function newRun(reply: Reply): NewRun {
+  return { ...(reply.body as Omit<NewRun, "replayed">), replayed: isReplayed(reply) };
+}
+
+async function joined(lines: AsyncIterable<string>): Promise<string> {
+  const all: string[] = [];
+  for await (const line of lines) all.push(line);
+  return all.join("\n");
 }
 
 // ── starting ──

@@ -28,10 +28,14 @@ export type Exchange = {
   /** With its query string. */
   readonly path: string;
   readonly body?: string | undefined;
+  /** Default: the typed view. */
+  readonly bodyType?: string;
   readonly idempotencyKey?: string | undefined;
   /** Milliseconds that the server is asked to wait. */
   readonly wait?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Whether there is no second try: nothing would tell that the first one was done. */
+  readonly once?: true;
   /** Statuses from 400 on that are answers, not errors. */
   readonly accepted?: readonly number[];
 };
@@ -49,17 +53,18 @@ export class Transport {
     return this.#options.retry;
   }
 
-  /** Sends until it is answered or given up; `retry` says how often. */
+  /** Sends until it is answered or given up; `retry` says how often. One that must not be repeated is sent once. */
   call(exchange: Exchange): Promise<Reply> {
     const { retry } = this.#options;
+    if (exchange.once === true) return this.#once(exchange, 1);
     const patient = exchange.wait === undefined ? retry : { ...retry, maxDuration: retry.maxDuration + exchange.wait };
     return retrying(patient, exchange.signal, (tries) => this.#once(exchange, tries));
   }
 
-  /** Opens an event stream, with a single try; the response is a 200 or 204. */
-  async open(path: string, lastEventId: string | undefined, signal: AbortSignal): Promise<Response> {
+  /** Opens a stream, of events unless another type is named, with a single try; the response is a 200 or 204. */
+  async open(path: string, lastEventId: string | undefined, signal: AbortSignal, type: string = mediaTypes.events): Promise<Response> {
     const headers = {
-      ...this.#headers(`${mediaTypes.events}, ${mediaTypes.typed}`),
+      ...this.#headers(`${type}, ${mediaTypes.typed}`),
       ...(lastEventId !== undefined && { [headerNames.lastEventId]: lastEventId }),
     };
     const response = await this.#reach(path, 1, signal, (url) => this.#options.fetch(url, { method: "GET", headers, signal }));
@@ -68,7 +73,10 @@ export class Transport {
     return response;
   }
 
-  async #once({ method, path, body, idempotencyKey, wait = 0, signal, accepted }: Exchange, tries: number): Promise<Reply> {
+  async #once(
+    { method, path, body, bodyType = mediaTypes.typed, idempotencyKey, wait = 0, signal, accepted }: Exchange,
+    tries: number,
+  ): Promise<Reply> {
     signal?.throwIfAborted();
     const limit = new AbortController();
     const stop = () => limit.abort(signal?.reason);
@@ -77,7 +85,7 @@ export class Transport {
     try {
       const headers = {
         ...this.#headers(mediaTypes.typed),
-        ...(body !== undefined && { "content-type": mediaTypes.typed }),
+        ...(body !== undefined && { "content-type": bodyType }),
         ...(idempotencyKey !== undefined && { [headerNames.idempotencyKey]: idempotencyKey }),
       };
       const answer = await this.#reach(path, tries, signal, (url) =>

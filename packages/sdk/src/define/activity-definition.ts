@@ -7,6 +7,9 @@ import type { Semantics } from "../model/semantics.ts";
 import type { ActivityContext } from "./activity-context.ts";
 import type { Schema } from "./schema.ts";
 
+/** What the engine does itself: sends an event; finds runs and operates on them, for a batch. */
+export type BuiltIn = "send" | "publish" | "findRuns" | "operateOnRuns";
+
 /** An activity as the runtime and the worker see it. */
 export type ActivityDefinition = {
   readonly name: string;
@@ -19,7 +22,7 @@ export type ActivityDefinition = {
   readonly circuitBreaker?: CircuitBreakerOptions;
   readonly errors?: readonly ErrorClass[];
   /** What the engine does itself, instead of a function. */
-  readonly builtIn?: "send" | "publish";
+  readonly builtIn?: BuiltIn;
   /** Absent on a contract that nobody in this process implements. */
   readonly run?: (input: unknown, ctx: ActivityContext) => unknown;
 };

@@ -23,7 +23,7 @@ export class EffectTree {
   readonly root: Place;
   /** Places that messages from outside began. */
   readonly outside: Place[] = [];
-  /** The start of the run, and its end or where it stands when it is parked. */
+  /** The start of the run, and its end or where it stands when it is paused or parked. */
   readonly start: Told = { kind: "start", name: "start", startedAt: new Date(0), state: undefined, losses: 0 };
   end: Told | undefined;
   workflow = "";
@@ -41,6 +41,8 @@ export class EffectTree {
   #turn = 0;
   /** What the turn began with. */
   #cause: Place | undefined;
+  #paused: Told | undefined;
+  #parked: Told | undefined;
 
   constructor(maxNodes: number) {
     this.#maxNodes = maxNodes;
@@ -50,7 +52,7 @@ export class EffectTree {
 
   /** Anything that is not over yet? */
   get open(): boolean {
-    return this.end === undefined || this.end.state === "Parked";
+    return this.end === undefined || this.end === this.#paused || this.end === this.#parked;
   }
 
   apply({ seq, turn, type, at, data }: HistoryEvent): void {
@@ -168,10 +170,30 @@ export class EffectTree {
         else Object.assign(this.#told(data) ?? {}, { state: "Running" satisfies NodeState });
         return;
       case "Parked":
-        this.end = { ...told("end", "parked", "Parked"), ...failureIn(data) };
+        this.#parked = { ...told("end", "parked", "Parked"), ...failureIn(data) };
+        this.#held();
         return;
       case "Resumed":
-        this.end = undefined;
+        this.#parked = undefined;
+        this.#held();
+        return;
+      case "PauseRequested":
+        this.#paused ??= told("end", "paused", "Paused");
+        this.#held();
+        return;
+      case "ResumeRequested":
+        this.#paused = undefined;
+        this.#held();
+        return;
+      case "Forked":
+        this.#paused = undefined;
+        this.#parked = undefined;
+        this.#held();
+        for (const child of Array.isArray(data.children) ? (data.children as Data[]) : []) this.#restarted(child);
+        this.#beginAgain(at);
+        return;
+      case "Imported":
+        this.#beginAgain(at);
         return;
       case "InstanceCompleted":
       case "InstanceFailed":
@@ -187,6 +209,7 @@ export class EffectTree {
       case "CancelRequested":
       case "TerminateRequested":
       case "ChildCancelRequested":
+      case "ResetRequested":
       case "VariablesChanged":
       case "AttributesChanged":
       case "Patched":
@@ -194,6 +217,28 @@ export class EffectTree {
       default:
         // Of a later version: it is shown once, by its type.
         this.#ask(data, seq, told("unknown", type, undefined), undefined, `#${seq}`);
+    }
+  }
+
+  /** Where the run stands when it takes no step. */
+  #held(): void {
+    this.end = this.#paused ?? this.#parked;
+  }
+
+  /** Another run does the work of a child. */
+  #restarted({ effect, id, run }: Data): void {
+    const childRun = this.#places.get(text(effect))?.told?.childRun;
+    if (childRun !== undefined) Object.assign(childRun, { id: text(id), runId: text(run) });
+  }
+
+  /** Nobody runs what was running: each attempt begins once more. */
+  #beginAgain(at: Date): void {
+    for (const { told } of this.#places.values()) {
+      const last = told?.attempts?.[told.attempts.length - 1];
+      if (told === undefined || last === undefined || told.endedAt !== undefined || told.state === "Retrying") continue;
+      if (last.endedAt === undefined) Object.assign(last, { endedAt: at, lost: "shutdown" });
+      told.state = told.losses < suspectLosses ? "Running" : "Lost";
+      if (told.state === "Running") told.attempts?.push({ number: last.number, startedAt: at });
     }
   }
 

@@ -22,6 +22,9 @@ export type ParentLink = {
   readonly effect: EffectId;
 };
 
+/** A run and the instance that it is of. */
+export type RunLink = { readonly id: string; readonly run: string };
+
 /** An event that a run passes on to the next. */
 export type CarriedEvent = {
   readonly message: string;
@@ -75,6 +78,10 @@ export type Incoming =
       readonly publications?: readonly LastPublication[];
       /** The last messages that the runs before had applied, with their digests: said again, they are known. */
       readonly known?: Readonly<Record<string, string>>;
+      /** The run that recorded this; absent: the one whose history it is. Set where a history was copied into another run. */
+      readonly run?: string;
+      /** The run whose input and options this one has. */
+      readonly forkedFrom?: RunLink;
     }
   | {
       readonly type: "ActivityCompleted";
@@ -165,6 +172,40 @@ export type Incoming =
       readonly decision: CompensationDecision;
       readonly note?: string;
     }
+  /** From here on the run takes no step: what arrives is kept until `ResumeRequested`. */
+  | { readonly type: "PauseRequested"; readonly message: string; readonly reason?: string }
+  /** Ends a pause, and lets a parked run try again. */
+  | { readonly type: "ResumeRequested"; readonly message: string }
+  /** The run ends here; another one of its id goes on from event number `to`. */
+  | {
+      readonly type: "ResetRequested";
+      readonly message: string;
+      readonly to: number;
+      /** How that was said, where it was no number. */
+      readonly asked?: "first" | "last";
+      readonly run: string;
+      readonly reason?: string;
+    }
+  /** What stands before it was recorded by another run. From here on this one goes on by itself, under its own name and with random numbers of its own. */
+  | {
+      readonly type: "Forked";
+      readonly from: RunLink;
+      /** Number of the last event that was copied. */
+      readonly at: number;
+      readonly id: string;
+      readonly run: string;
+      readonly seed: string;
+      readonly correlationId: string;
+      /** Open children are started again, each under these names. */
+      readonly children?: readonly (RunLink & { readonly effect: EffectId })[];
+      /** What was said to the other run after that event, with digests: said again, it is known. */
+      readonly known?: Readonly<Record<string, string>>;
+      /** Set when it takes the place of the other run, whose id it has. */
+      readonly reset?: true;
+      readonly reason?: string;
+    }
+  /** What stands before it, so many events, was recorded elsewhere, by this very run. */
+  | { readonly type: "Imported"; readonly at: number }
   | { readonly type: "Parked"; readonly failure: Failure }
   | { readonly type: "Resumed" };
 
@@ -255,7 +296,12 @@ export type Command =
   | ({ readonly type: "InstanceFailed"; readonly failure: Failure } & Partial<NextAttempt>)
   | ({ readonly type: "InstanceTimedOut"; readonly failure: Failure } & Partial<NextAttempt>)
   | { readonly type: "InstanceCancelled"; readonly failure: Failure }
-  | { readonly type: "InstanceTerminated"; readonly failure: Failure }
+  | {
+      readonly type: "InstanceTerminated";
+      readonly failure: Failure;
+      /** The run that goes on in its place. */
+      readonly resetTo?: string;
+    }
   /** `failure` is what the run failed with, or was cancelled with. */
   | ({ readonly type: "InstanceCompensated"; readonly failure: Failure } & Partial<NextAttempt>)
   /** `compensation` says what was not undone. */

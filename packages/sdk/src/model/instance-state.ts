@@ -28,14 +28,14 @@ import { isUndoing, type OpenCompensation, OpenCompensations, ofRun } from "./op
 const anyEnd = ["Completed", "Failed", "TimedOut", "Cancelled", "Terminated", "ContinuedAsNew"] as const;
 
 export const instanceTransitions: Readonly<Record<Status, readonly Status[]>> = {
-  Created: ["Validated", "Parked", "Cancelled", "Terminated"],
+  Created: ["Validated", "Paused", "Parked", "Cancelled", "Terminated"],
   Validated: ["Scheduled"],
-  Scheduled: ["Running", "Cancelled", "Terminated", "Parked"],
+  Scheduled: ["Running", "Paused", "Cancelled", "Terminated", "Parked"],
   Running: ["Waiting", "Paused", "Parked", "Compensating", "CompensationFailed", ...anyEnd],
   Waiting: ["Running", "Paused", "Parked", "Cancelled", "Terminated", "TimedOut", "Compensating"],
-  Paused: ["Running", "Waiting", "Cancelled", "Terminated"],
-  Parked: ["Created", "Running", "Compensating", "Cancelled", "Terminated"],
-  Compensating: ["Compensated", "CompensationFailed", "Terminated", "Parked"],
+  Paused: ["Created", "Scheduled", "Running", "Waiting", "Parked", "Compensating", "Cancelled", "Terminated"],
+  Parked: ["Created", "Running", "Paused", "Compensating", "Cancelled", "Terminated"],
+  Compensating: ["Compensated", "CompensationFailed", "Terminated", "Paused", "Parked"],
   Completed: [],
   Failed: [],
   TimedOut: [],
@@ -80,10 +80,14 @@ export type OpenTimer = {
 export type OpenWait = { readonly name: string; readonly key?: string };
 export type OpenChild = {
   readonly workflow: string;
+  readonly version: string;
   readonly id: string;
   readonly run: string;
+  readonly input: Payload;
   readonly onParentClose: ParentClosePolicy;
 };
+/** Since when somebody lets it wait, and why. */
+export type Pause = { readonly at: number; readonly reason?: string };
 export type OpenUpdate = { readonly name: string; readonly at: number };
 export type UnreadEvent = { readonly name: string; readonly key?: string; readonly at: number };
 
@@ -97,9 +101,12 @@ export type Outcome =
       readonly compensation?: Failure;
       /** The run that takes the place of this one. */
       readonly retriedAs?: string;
+      /** The run that goes on in its place. */
+      readonly resetTo?: string;
     };
 
 export type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
+export type ForkFact = Extract<Incoming, { type: "Forked" }>;
 
 const none: ReadonlyMap<never, never> = new Map<never, never>();
 const noEffects: ReadonlySet<never> = new Set<never>();
@@ -132,6 +139,13 @@ export class InstanceState {
   attributes: Payload | undefined;
   outcome: Outcome | undefined;
   parked: Failure | undefined;
+  paused: Pause | undefined;
+  /** Where it went on from what another run recorded, last. */
+  forked: ForkFact | undefined;
+  /** How many events it had when it came from another store, last. */
+  importedAt: number | undefined;
+  /** The state in which it was paused. */
+  #pausedIn: Status = "Running";
 
   get activities(): ReadonlyMap<EffectId, Readonly<OpenActivity>> {
     return this.#activities ?? none;
@@ -188,11 +202,16 @@ export class InstanceState {
     return this.outcome !== undefined;
   }
 
-  /** The run that goes on where this one ended: as a new one, or by another attempt. */
+  /** The run that goes on where this one ended: as a new one, by another attempt, or from a place in its history. */
   get successor(): string | undefined {
     const { outcome } = this;
     if (outcome === undefined || outcome.status === "Completed") return undefined;
-    return outcome.status === "ContinuedAsNew" ? outcome.run : outcome.retriedAs;
+    return outcome.status === "ContinuedAsNew" ? outcome.run : (outcome.retriedAs ?? outcome.resetTo);
+  }
+
+  /** Whether it takes no step for now: a person paused it, or its code cannot be run. */
+  get held(): boolean {
+    return this.paused !== undefined || this.parked !== undefined;
   }
 
   apply(turn: Pick<Turn, "at" | "events">): void {
@@ -228,7 +247,7 @@ export class InstanceState {
 
   /** At the end of a turn the run is either working (an attempt is open) or waiting, unless it undoes what it did. */
   #settle(): void {
-    if (this.outcome !== undefined || this.parked !== undefined || this.compensating !== undefined) return;
+    if (this.outcome !== undefined || this.held || this.compensating !== undefined) return;
     if (this.status === "Scheduled" || this.status === "Created") return;
     this.#move(this.activities.size > 0 ? "Running" : "Waiting");
   }
@@ -293,8 +312,10 @@ export class InstanceState {
         this.#children ??= new Map();
         this.#children.set(fact.effect, {
           workflow: fact.workflow,
+          version: fact.version,
           id: fact.id,
           run: fact.run,
+          input: fact.input,
           onParentClose: fact.onParentClose,
         });
         return;
@@ -322,8 +343,7 @@ export class InstanceState {
         return;
       case "UpdateRequested":
         this.#resume();
-        this.#messages ??= new Map();
-        this.#messages.set(fact.message, messageDigest(fact));
+        this.#said(fact);
         this.#updates ??= new Map();
         this.#updates.set(fact.message, { name: fact.name, at: this.at });
         return;
@@ -334,8 +354,7 @@ export class InstanceState {
       case "WakeRequested":
         this.#resume();
         for (const [effect, { purpose }] of this.timers) if (purpose === "sleep") this.#timers?.delete(effect);
-        this.#messages ??= new Map();
-        this.#messages.set(fact.message, messageDigest(fact));
+        this.#said(fact);
         return;
       case "ChildCancelRequested":
         return;
@@ -361,11 +380,29 @@ export class InstanceState {
         return;
       case "CancelRequested":
       case "TerminateRequested":
-        this.#messages ??= new Map();
-        this.#messages.set(fact.message, messageDigest(fact));
+      case "ResetRequested":
+        this.#said(fact);
+        return;
+      case "PauseRequested":
+        this.#said(fact);
+        this.#pause(fact.reason);
+        return;
+      case "ResumeRequested":
+        this.#said(fact);
+        this.#endPause();
+        return;
+      case "Forked":
+        this.#forkedHere(fact);
+        return;
+      case "Imported":
+        this.importedAt = fact.at;
+        // They stand elsewhere in another store.
+        this.#publications = undefined;
+        this.#beginAgain();
         return;
       case "Parked":
-        this.#move("Parked");
+        if (this.paused === undefined) this.#move("Parked");
+        else if (this.parked === undefined) this.#pausedIn = "Parked";
         this.parked = fact.failure;
         return;
       case "Resumed":
@@ -396,9 +433,58 @@ export class InstanceState {
     }
   }
 
-  #received({ message, name, payload, key, position }: CarriedEvent): void {
+  /** Remembers a message, so that it is known when it is said again. */
+  #said(fact: Message): void {
     this.#messages ??= new Map();
-    this.#messages.set(message, messageDigest({ type: "EventReceived", message, name, payload }));
+    this.#messages.set(fact.message, messageDigest(fact));
+  }
+
+  #pause(reason: string | undefined): void {
+    if (this.paused !== undefined) return;
+    this.#pausedIn = this.status;
+    this.#move("Paused");
+    this.paused = { at: this.at, ...(reason !== undefined && { reason }) };
+  }
+
+  #endPause(): void {
+    if (this.paused === undefined) return;
+    this.paused = undefined;
+    this.#move(this.#pausedIn);
+  }
+
+  /** The run of another name goes on from here; whatever held the other one up does not hold this one. */
+  #forkedHere(fact: ForkFact): void {
+    this.forked = fact;
+    this.#endPause();
+    if (this.parked !== undefined) {
+      this.parked = undefined;
+      this.#move(this.compensating === undefined ? "Running" : "Compensating");
+    }
+    for (const [message, said] of Object.entries(fact.known ?? {})) {
+      this.#messages ??= new Map();
+      this.#messages.set(message, said);
+    }
+    for (const { effect, id, run } of fact.children ?? []) {
+      const child = this.#children?.get(effect);
+      if (child !== undefined) this.#children?.set(effect, { ...child, id, run });
+    }
+    this.#beginAgain();
+  }
+
+  /** Nobody runs what the history shows as running: each attempt begins again, and none counts as lost. A suspect waits until it may run alone. */
+  #beginAgain(): void {
+    for (const [effect, { state, losses, semantics }] of this.activities) {
+      if (state === "Retrying") continue;
+      if (state === "Running") this.#moveActivity(effect, "Lost");
+      if (state === "Scheduled") this.#moveActivity(effect, "Running", "Lost");
+      // What is to run once at most is recorded when it begins.
+      if (semantics !== undefined) this.#moveActivity(effect, "Scheduled");
+      else if (losses < suspectLosses) this.#moveActivity(effect, "Scheduled", "Running");
+    }
+  }
+
+  #received({ message, name, payload, key, position }: CarriedEvent): void {
+    this.#said({ type: "EventReceived", message, name, payload });
     this.#unread ??= new Map();
     this.#unread.set(message, { name, ...(key !== undefined && { key }), at: this.at });
     if (key !== undefined && position !== undefined) this.#told({ name, key, position, at: this.at });
@@ -479,13 +565,15 @@ export class InstanceState {
     if (status === "Completed" || status === "Failed" || status === "CompensationFailed" || status === "ContinuedAsNew") this.#resume();
     this.#move(status);
     this.parked = undefined;
+    this.paused = undefined;
     this.compensating = undefined;
     if (fact.type === "InstanceCompleted") this.outcome = { status: "Completed", output: fact.output };
     else if (fact.type === "InstanceContinuedAsNew") this.outcome = { status: "ContinuedAsNew", run: fact.run };
     else {
       const compensation = fact.type === "InstanceCompensationFailed" ? { compensation: fact.compensation } : {};
       const retriedAs = "run" in fact && fact.run !== undefined ? { retriedAs: fact.run } : {};
-      this.outcome = { status: status as "Failed", failure: fact.failure, ...compensation, ...retriedAs };
+      const resetTo = fact.type === "InstanceTerminated" && fact.resetTo !== undefined ? { resetTo: fact.resetTo } : {};
+      this.outcome = { status: status as "Failed", failure: fact.failure, ...compensation, ...retriedAs, ...resetTo };
     }
   }
 }
@@ -502,10 +590,23 @@ export const closedStatus = {
   InstanceContinuedAsNew: "ContinuedAsNew",
 } as const;
 
-type Message = Extract<
-  Incoming,
-  { type: "EventReceived" | "UpdateRequested" | "WakeRequested" | "CompensationDecided" | "CancelRequested" | "TerminateRequested" }
->;
+/** What somebody says to a run. */
+export type Message = Extract<Incoming, { readonly message: string }>;
+
+const messageTypes: Readonly<Record<Message["type"], true>> = {
+  EventReceived: true,
+  UpdateRequested: true,
+  WakeRequested: true,
+  CompensationDecided: true,
+  CancelRequested: true,
+  TerminateRequested: true,
+  PauseRequested: true,
+  ResumeRequested: true,
+  ResetRequested: true,
+};
+
+/** Whether somebody said it to the run, rather than that something came of what the run asked for. */
+export const isMessage = (fact: HistoryFact): fact is Message => fact.type in messageTypes;
 
 /** What a message says, without its identity: two messages of one id must agree in it. */
 export function messageDigest(fact: Message): string {
@@ -522,6 +623,12 @@ export function messageDigest(fact: Message): string {
       return digest(["cancel", fact.mode, fact.reason]);
     case "TerminateRequested":
       return digest(["terminate", fact.reason]);
+    case "PauseRequested":
+      return digest(["pause", fact.reason]);
+    case "ResumeRequested":
+      return digest(["resume"]);
+    case "ResetRequested":
+      return digest(["reset", fact.asked ?? fact.to, fact.reason]);
   }
 }
 

@@ -29,3 +29,10 @@ export function oneOf<Text extends string>(value: Text, choices: readonly Text[]
   if (choices.includes(value)) return value;
   throw new WovyrError(`${what} must be one of ${choices.join(", ")}`, { code: "INVALID_OPTION" });
 }
+
+export type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** Without the properties that are undefined. */
+export function defined<T extends object>(options: T): Defined<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Defined<T>;
+}

@@ -11,6 +11,7 @@ export const mediaTypes = {
   typed: "application/vnd.wovyr+json",
   problem: "application/problem+json",
   events: "text/event-stream",
+  lines: "application/x-ndjson",
 } as const;
 
 export type View = "plain" | "typed";
@@ -29,6 +30,13 @@ export function viewOfBody(contentType: string | null | undefined, also?: string
   if (!parameters.every((parameter) => utf8.test(parameter.trim()))) return undefined;
   if (type.trim() === mediaTypes.plain || type.trim() === also) return "plain";
   return type.trim() === mediaTypes.typed ? "typed" : undefined;
+}
+
+/** Whether a body of this content type is lines of JSON. */
+export function isLines(contentType: string | null | undefined): boolean {
+  if (typeof contentType !== "string") return false;
+  const [type = "", ...parameters] = contentType.toLowerCase().split(";");
+  return type.trim() === mediaTypes.lines && parameters.every((parameter) => utf8.test(parameter.trim()));
 }
 
 const utf8 = /^(?:charset="?utf-?8"?|(?!charset).*)$/;

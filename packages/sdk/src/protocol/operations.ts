@@ -109,8 +109,15 @@ export type InstanceSummary = {
   readonly closedAt?: Date;
   readonly correlationId?: string;
   readonly parent?: { readonly id: string; readonly runId: string };
+  /** The run that it was forked from, and the last event that it has of it. */
+  readonly forkedFrom?: ForkOrigin;
+  /** The run whose place it took, and the last event that it has of it. */
+  readonly resetFrom?: ForkOrigin;
   readonly attributes: Readonly<Record<string, string | number | boolean | readonly string[]>>;
 };
+
+/** Where a history was taken over; without `at` only the input was. */
+export type ForkOrigin = { readonly id: string; readonly runId: string; readonly at?: number };
 
 export type InstanceDescription = InstanceSummary & {
   readonly memo: Readonly<Record<string, unknown>>;
@@ -187,6 +194,10 @@ export type InstanceDescription = InstanceSummary & {
   readonly compensation?: FailureView;
   /** Why it is parked. */
   readonly parked?: FailureView;
+  /** Since when it takes no step because somebody said so, and why. */
+  readonly paused?: { readonly at: Date; readonly reason?: string };
+  /** The run that took this one's place. */
+  readonly resetTo?: string;
 };
 
 export type ListRequest = {
@@ -240,6 +251,70 @@ export type Published = {
   readonly replayed: boolean;
 };
 
+/** A place in a history at which one turn ends and the next has not begun: the number of its last event, or `"first"` or `"last"` of those after which the run was open. */
+export type Border = number | "first" | "last";
+
+export type ForkRequest = {
+  readonly runId?: string;
+  /** The last event to keep. Without it a new instance begins, with the same input or another. */
+  readonly at?: Border;
+  /** Of the new instance; default: a fresh one. */
+  readonly id?: string;
+  /** Not together with `at`: the code has used its input already. */
+  readonly input?: unknown;
+  /** Default: that of the origin. */
+  readonly version?: string;
+  readonly idempotencyKey?: string;
+};
+
+export type ResetRequest = {
+  readonly runId?: string;
+  /** The last event to keep. */
+  readonly to: Border;
+  readonly reason?: string;
+  readonly idempotencyKey?: string;
+};
+
+/** A run that an operation began. */
+export type NewRun = { readonly id: string; readonly runId: string; readonly status: Status; readonly replayed: boolean };
+
+/** What a batch does to each run, with the options of the call of that name. */
+export type BatchOperation =
+  | { readonly type: "cancel"; readonly mode?: CancelMode; readonly reason?: string }
+  | { readonly type: "terminate"; readonly reason?: string }
+  | { readonly type: "pause"; readonly reason?: string }
+  | { readonly type: "resume" }
+  | { readonly type: "wake" }
+  | { readonly type: "send"; readonly event: string; readonly payload?: unknown }
+  | { readonly type: "reset"; readonly to: Border; readonly reason?: string }
+  | { readonly type: "delete" };
+
+export type BatchFilter = Omit<ListRequest, "cursor" | "limit">;
+
+export type BatchRequest = {
+  readonly operation: BatchOperation;
+  readonly filter: BatchFilter;
+  readonly id?: string;
+  readonly idempotencyKey?: string;
+};
+
+export type BatchFailure = { readonly id: string; readonly runId: string; readonly code: string; readonly message: string };
+
+export type BatchDescription = {
+  readonly id: string;
+  readonly status: Status;
+  readonly operation: BatchOperation;
+  readonly filter: BatchFilter;
+  /** Known when all have been found. */
+  readonly total?: number;
+  readonly done: number;
+  readonly failed: number;
+  /** The first of them. */
+  readonly failures: readonly BatchFailure[];
+  readonly startedAt: Date;
+  readonly closedAt?: Date;
+};
+
 /** An event that goes with a start: to the run that is started, or to the open one that has its id. */
 export type StartEvent = { readonly name: string; readonly payload?: unknown; readonly idempotencyKey?: string };
 
@@ -253,6 +328,8 @@ export type UpdateResponse = {
   readonly output?: unknown;
   readonly failure?: FailureView;
 };
+
+export type ImportedRun = { readonly id: string; readonly runId: string; readonly status: Status };
 
 export type StreamItem = {
   readonly runId: string;
@@ -336,6 +413,25 @@ export interface Operations {
       readonly idempotencyKey?: string;
     },
   ): Promise<Delivered>;
+
+  /** The run takes no step until `resume`; what arrives is kept. */
+  pause(id: string, options?: { readonly runId?: string; readonly reason?: string; readonly idempotencyKey?: string }): Promise<Delivered>;
+  /** Ends a pause; a parked run is tried again. */
+  resume(id: string, options?: { readonly runId?: string; readonly idempotencyKey?: string }): Promise<Delivered>;
+  /** Begins another instance from a place in the history of this one, which is left as it is. */
+  fork(id: string, request?: ForkRequest): Promise<NewRun>;
+  /** Lets another run of the same id go on from a place in the history of this one, which is terminated. */
+  reset(id: string, request: ResetRequest): Promise<NewRun>;
+  /** A run as lines of JSON. */
+  export(id: string, options?: { readonly runId?: string }): AsyncIterable<string>;
+  /** Takes in what `export` gave: all of it, or nothing when anything is wrong with it. */
+  import(lines: AsyncIterable<string>): Promise<readonly ImportedRun[]>;
+  /** Removes the closed runs of an id, or one of them; resolves with how many there were. */
+  delete(id: string, options?: { readonly runId?: string }): Promise<{ readonly deleted: number }>;
+
+  startBatchOperation(request: BatchRequest): Promise<{ readonly id: string; readonly replayed: boolean }>;
+  getBatchOperation(id: string): Promise<BatchDescription>;
+  cancelBatchOperation(id: string, options?: { readonly idempotencyKey?: string }): Promise<Delivered>;
 
   health(): Promise<{ readonly ready: boolean; readonly reason?: string }>;
 }

@@ -10,6 +10,7 @@ import type { ErrorCode } from "../model/errors.ts";
 import { CloudEvent } from "./cloud-event.ts";
 import { formatParameter, mermaidType } from "./graph-format.ts";
 import { choice } from "./kinds.ts";
+import { mediaTypes } from "./media.ts";
 import {
   attributesParameter,
   choicesParameter,
@@ -24,18 +25,26 @@ import {
   Accepted,
   BatchAnswer,
   BatchBody,
+  BatchOperationBody,
+  BatchRef,
+  BatchSchema,
   CancelBody,
   DecisionBody,
+  DeleteAnswer,
   DescriptionSchema,
   EventBody,
+  ForkBody,
   HistoryAnswer,
+  ImportAnswer,
   InputBody,
   InstanceList,
   InstanceRef,
   Liveness,
+  PauseBody,
   PublishedSchema,
   QueryAnswer,
   Readiness,
+  ResetBody,
   ResultSchema,
   RunGraphSchema,
   StartAnswer,
@@ -58,12 +67,14 @@ export type RouteAnswer = {
 };
 
 export type Route = {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
   readonly summary: string;
   readonly query?: QueryShape;
   /** `cloudEvent`: the body may also be `application/cloudevents+json`, or the data of an event whose attributes are headers. */
   readonly body?: { readonly schema: TObject; readonly required: boolean; readonly cloudEvent?: true };
+  /** Takes lines of JSON instead, so many bytes at most. */
+  readonly lines?: { readonly limit: number; readonly description: string };
   /** Takes an `Idempotency-Key`. */
   readonly changes?: true;
   readonly answers: Readonly<Record<number, RouteAnswer>>;
@@ -92,6 +103,9 @@ export const bodyErrors = [
 
 /** What a route that takes an `Idempotency-Key` may answer with. */
 export const changeErrors = ["IDEMPOTENCY_CONFLICT", "NOT_OWNER"] as const satisfies readonly ErrorCode[];
+
+/** Bytes of the lines that one import takes. */
+export const longestImport = 64 * 1024 * 1024;
 
 /** The longest that one request waits, in milliseconds; a longer `wait` counts as this. */
 export const longestWait = 60_000;
@@ -335,6 +349,25 @@ export const routes = {
     answers: { 202: { description: "Recorded.", schema: Accepted, headers: ["Idempotency-Replayed"] } },
     errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED"],
   },
+  pauseInstance: {
+    method: "POST",
+    path: "/v1/instances/{id}/pause",
+    summary: "Let an instance take no step until it is resumed; what arrives is kept",
+    query: { runId },
+    body: { schema: PauseBody, required: false },
+    changes: true,
+    answers: { 202: { description: "Recorded.", schema: Accepted, headers: ["Idempotency-Replayed"] } },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED"],
+  },
+  resumeInstance: {
+    method: "POST",
+    path: "/v1/instances/{id}/resume",
+    summary: "Let a paused instance go on, and try a parked one again",
+    query: { runId },
+    changes: true,
+    answers: { 202: { description: "Recorded.", schema: Accepted, headers: ["Idempotency-Replayed"] } },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED"],
+  },
   cancelInstance: {
     method: "POST",
     path: "/v1/instances/{id}/cancel",
@@ -369,6 +402,72 @@ export const routes = {
       },
     },
     errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED"],
+  },
+  forkInstance: {
+    method: "POST",
+    path: "/v1/instances/{id}/fork",
+    summary: "Begin another instance from a place in this one's history, or with its input",
+    body: { schema: ForkBody, required: false },
+    changes: true,
+    answers: { 201: { description: "Begun.", schema: InstanceRef, headers: ["Location", "Idempotency-Replayed"] } },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_EXISTS", "NOT_A_BORDER", "WORKFLOW_NOT_FOUND", "INVALID_INPUT", "INVALID_OPTION"],
+  },
+  resetInstance: {
+    method: "POST",
+    path: "/v1/instances/{id}/reset",
+    summary: "Let another run of this id go on from a place in its history; an open run is terminated",
+    body: { schema: ResetBody, required: true },
+    changes: true,
+    answers: { 201: { description: "The run that goes on.", schema: InstanceRef, headers: ["Location", "Idempotency-Replayed"] } },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_EXISTS", "NOT_A_BORDER"],
+  },
+  exportInstance: {
+    method: "GET",
+    path: "/v1/instances/{id}/export",
+    summary: "A run as lines of JSON: itself, its turns, and what is kept for it",
+    query: { runId },
+    answers: { 200: { description: "The lines, values as they are stored.", type: mediaTypes.lines } },
+    errors: ["INSTANCE_NOT_FOUND"],
+  },
+  importInstances: {
+    method: "POST",
+    path: "/v1/instances/import",
+    summary: "Take in exported runs: all of them, or none",
+    lines: { limit: longestImport, description: "What exports gave, one after another; at most 1,000 runs and 64 MiB." },
+    answers: { 201: { description: "They are here; open ones go on.", schema: ImportAnswer } },
+    errors: ["INVALID_EXPORT", "RUN_EXISTS", "INSTANCE_EXISTS", "NOT_OWNER"],
+  },
+  deleteInstance: {
+    method: "DELETE",
+    path: "/v1/instances/{id}",
+    summary: "Remove the closed runs of an id, or one of them",
+    query: { runId },
+    answers: { 200: { description: "They are gone.", schema: DeleteAnswer } },
+    errors: ["INSTANCE_NOT_FOUND", "INSTANCE_OPEN", "NOT_OWNER"],
+  },
+  startBatchOperation: {
+    method: "POST",
+    path: "/v1/batches",
+    summary: "Do something to every instance that a filter finds",
+    body: { schema: BatchOperationBody, required: true },
+    changes: true,
+    answers: { 202: { description: "It has begun.", schema: BatchRef, headers: ["Location", "Idempotency-Replayed"] } },
+    errors: ["INVALID_OPTION", "INVALID_DURATION", "INSTANCE_EXISTS"],
+  },
+  getBatchOperation: {
+    method: "GET",
+    path: "/v1/batches/{id}",
+    summary: "How far a batch is",
+    answers: { 200: { description: "Its progress.", schema: BatchSchema } },
+    errors: ["BATCH_NOT_FOUND"],
+  },
+  cancelBatchOperation: {
+    method: "POST",
+    path: "/v1/batches/{id}/cancel",
+    summary: "Stop a batch; what it has done stays done",
+    changes: true,
+    answers: { 202: { description: "Recorded.", schema: BatchRef, headers: ["Idempotency-Replayed"] } },
+    errors: ["BATCH_NOT_FOUND", "INSTANCE_CLOSED"],
   },
   live: {
     method: "GET",

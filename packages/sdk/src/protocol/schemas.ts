@@ -87,6 +87,56 @@ export const DecisionBody = Type.Object(
   { ...strict, $id: "Decision" },
 );
 
+export const PauseBody = Type.Object({ reason }, { ...strict, $id: "Pause" });
+
+const border = Type.Union([Type.Integer({ minimum: 1 }), choice(["first", "last"])], {
+  description: "The number of the last event to keep, which ends a turn; or `first` or `last` of those.",
+});
+
+export const ForkBody = Type.Object(
+  {
+    at: Type.Optional(border),
+    id: Type.Optional(nameSchema),
+    input: Type.Optional(anyValue),
+    version: Type.Optional(nameSchema),
+    runId: Type.Optional(nameSchema),
+  },
+  { ...strict, $id: "Fork" },
+);
+
+export const ResetBody = Type.Object({ to: border, reason, runId: Type.Optional(nameSchema) }, { ...strict, $id: "Reset" });
+
+const batchOperation = Type.Union(
+  [
+    Type.Object({ type: choice(["cancel"]), ...CancelBody.properties }, strict),
+    Type.Object({ type: choice(["terminate"]), reason }, strict),
+    Type.Object({ type: choice(["pause"]), reason }, strict),
+    Type.Object({ type: choice(["resume"]) }, strict),
+    Type.Object({ type: choice(["wake"]) }, strict),
+    Type.Object({ type: choice(["send"]), event: nameSchema, payload: Type.Optional(anyValue) }, strict),
+    Type.Object({ type: choice(["reset"]), to: border, reason }, strict),
+    Type.Object({ type: choice(["delete"]) }, strict),
+  ],
+  { $id: "BatchOperation", description: "an operation: `type` names the call, the rest are its options" },
+);
+
+const batchFilter = Type.Object(
+  {
+    workflow: Type.Optional(nameSchema),
+    status: Type.Optional(Type.Array(choice(statuses, { $id: "Status" }))),
+    attributes: Type.Optional(Type.Record(nameSchema, Type.Union([Type.String(), Type.Number(), Type.Boolean()]), strict)),
+    startedAfter: Type.Optional(timestamp),
+    startedBefore: Type.Optional(timestamp),
+  },
+  { ...strict, $id: "BatchFilter" },
+);
+
+export const BatchOperationBody = Type.Object(
+  { operation: batchOperation, filter: batchFilter, id: Type.Optional(nameSchema) },
+  { ...strict, $id: "BatchRequest" },
+);
+export type BatchOperationBody = Static<typeof BatchOperationBody>;
+
 // ── answers ──
 
 const status = choice(statuses, { $id: "Status" });
@@ -258,6 +308,11 @@ export const BatchAnswer = Type.Object(
   { $id: "BatchResult", description: "One item per start, in order." },
 );
 
+const origin = Type.Object(
+  { id: nameSchema, runId: Type.String(), at: Type.Optional(Type.Integer({ minimum: 1 })) },
+  { $id: "ForkOrigin" },
+);
+
 const summary = {
   ...identity,
   workflow: Type.String(),
@@ -266,6 +321,8 @@ const summary = {
   closedAt: Type.Optional(timestamp),
   correlationId: Type.Optional(Type.String()),
   parent: Type.Optional(Type.Object({ id: Type.String(), runId: Type.String() })),
+  forkedFrom: Type.Optional(origin),
+  resetFrom: Type.Optional(origin),
   attributes: Type.Record(Type.String(), attributeValue),
 };
 
@@ -349,6 +406,8 @@ export const DescriptionSchema = Type.Object(
     failure: Type.Optional(FailureSchema),
     compensation: Type.Optional(FailureSchema),
     parked: Type.Optional(FailureSchema),
+    paused: Type.Optional(Type.Object({ at: timestamp, reason: Type.Optional(Type.String()) })),
+    resetTo: Type.Optional(nameSchema),
   },
   { $id: "Instance" },
 );
@@ -403,6 +462,33 @@ export const PublishedSchema = Type.Object(
     }),
   },
   { $id: "Published" },
+);
+
+export const ImportAnswer = Type.Object({ items: Type.Array(InstanceRef) }, { $id: "Imported" });
+
+export const DeleteAnswer = Type.Object(
+  { deleted: Type.Integer({ minimum: 0, description: "How many runs there were." }) },
+  { $id: "Deleted" },
+);
+
+export const BatchRef = Type.Object({ id: nameSchema }, { $id: "BatchRef" });
+
+export const BatchSchema = Type.Object(
+  {
+    id: nameSchema,
+    status,
+    operation: batchOperation,
+    filter: batchFilter,
+    total: Type.Optional(Type.Integer({ description: "Known when all have been found." })),
+    done: Type.Integer({ minimum: 0 }),
+    failed: Type.Integer({ minimum: 0 }),
+    failures: Type.Array(Type.Object({ id: nameSchema, runId: Type.String(), code: Type.String(), message: Type.String() }), {
+      description: "The first 20.",
+    }),
+    startedAt: timestamp,
+    closedAt: Type.Optional(timestamp),
+  },
+  { $id: "BatchProgress" },
 );
 
 export const Accepted = Type.Object({ id: nameSchema }, { $id: "Accepted" });

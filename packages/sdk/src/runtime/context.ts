@@ -19,10 +19,13 @@ import type { Logger } from "./log-line.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { Tracked } from "./tracked.ts";
 
+/** Who a run is to its code. A run that goes on from another one's history changes it once. */
+export type RunIdentity = { readonly id: string; readonly run: string; readonly correlationId: string; readonly seed: string };
+
 /** What a context needs of the execution that it belongs to. */
 export interface ContextOwner extends Logger {
   readonly definition: WorkflowDefinition;
-  readonly run: string;
+  readonly identity: RunIdentity;
   readonly tenant: string;
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -34,26 +37,21 @@ export interface ContextOwner extends Logger {
 type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
 
 export class Context implements WorkflowContext<object> {
-  readonly id: string;
-  readonly runId: string;
   readonly tenant: string;
-  readonly correlationId: string;
   readonly attempt: number;
   readonly trackedVariables: Tracked;
   readonly trackedAttributes: Tracked;
   readonly #owner: ContextOwner;
   readonly #start: StartFact;
   #random: SeededRandom | undefined;
+  #seed: string | undefined;
   #log: Log | undefined;
   #memo: Readonly<Record<string, unknown>> | undefined;
 
   constructor(owner: ContextOwner, start: StartFact, variables: object) {
     this.#owner = owner;
     this.#start = start;
-    this.id = start.id;
-    this.runId = owner.run;
     this.tenant = owner.tenant;
-    this.correlationId = start.correlationId ?? start.id;
     this.attempt = start.retry?.attempt ?? 1;
     this.trackedVariables = new Tracked(variables, "ctx.variables");
     this.trackedAttributes = new Tracked(
@@ -91,8 +89,24 @@ export class Context implements WorkflowContext<object> {
 
   get #numbers(): SeededRandom {
     this.#mayChange("random() or ctx.uuid()");
-    this.#random ??= new SeededRandom(this.#start.seed);
+    const { seed } = this.#owner.identity;
+    if (this.#random === undefined || this.#seed !== seed) {
+      this.#random = new SeededRandom(seed);
+      this.#seed = seed;
+    }
     return this.#random;
+  }
+
+  get id(): string {
+    return this.#owner.identity.id;
+  }
+
+  get runId(): string {
+    return this.#owner.identity.run;
+  }
+
+  get correlationId(): string {
+    return this.#owner.identity.correlationId;
   }
 
   // Made when they are asked for: most runs never do.

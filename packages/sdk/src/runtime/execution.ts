@@ -35,7 +35,7 @@ import { closing } from "./closing.ts";
 import { Commands, type DivergenceListener } from "./commands.ts";
 import { Compensations, type CompensationsOwner } from "./compensations.ts";
 import { Conditions } from "./conditions.ts";
-import { Context } from "./context.ts";
+import { Context, type RunIdentity } from "./context.ts";
 import { deadlineOf, lateness } from "./deadline.ts";
 import { definitionLine } from "./definition-line.ts";
 import type { BufferedEvent } from "./event-buffer.ts";
@@ -69,6 +69,7 @@ export type ExecutionOptions = {
 const longHistory = 4 * 1024 * 1024;
 
 type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
+type ForkFact = Extract<Incoming, { type: "Forked" }>;
 
 export type Closing = Extract<
   Command,
@@ -91,7 +92,6 @@ type BadEnd = "InstanceFailed" | "InstanceTimedOut" | "InstanceCancelled";
 export class Execution implements Surroundings, HandlersOwner, CompensationsOwner, DivergenceListener {
   readonly definition: WorkflowDefinition;
   readonly tenant: string;
-  readonly run: string;
   readonly interpreter: Interpreter;
   readonly leaves: Leaves;
   /** Called when the execution becomes idle after `deliver` or `replayNext` left it busy. */
@@ -114,6 +114,8 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   #draining = false;
   #root: Fiber | undefined;
   #context: Context | undefined;
+  /** Who the run says that it is: until it is forked, the run that recorded its history. */
+  #identity: RunIdentity;
   #now = 0;
   #start: StartFact | undefined;
   /** When the function was to be entered; milliseconds since the epoch. */
@@ -133,7 +135,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   constructor(options: ExecutionOptions) {
     this.definition = options.definition;
     this.tenant = options.tenant;
-    this.run = options.run;
+    this.#identity = { id: "", run: options.run, correlationId: "", seed: "" };
     this.#newRunId = options.newRunId;
     this.#guard = options.guard;
     this.#commands = new Commands(options.limits ?? defaultLimits, this.#recorder, this);
@@ -155,6 +157,10 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
 
   get closed(): Closing | undefined {
     return this.#closed;
+  }
+
+  get identity(): RunIdentity {
+    return this.#identity;
   }
 
   get stepping(): Fiber | undefined {
@@ -500,10 +506,19 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
         this.#cancel(fact.mode, new CancelledError(fact.reason ?? "cancelled on request"));
         return;
       case "TerminateRequested":
-        this.#terminate(fact.reason);
+        this.#terminate(fact.reason ?? "terminated on request");
+        return;
+      case "ResetRequested":
+        this.#terminate(resetReason(fact), fact.run);
+        return;
+      case "Forked":
+        this.#forked(fact);
         return;
       case "AttemptStarted":
       case "AttemptLost":
+      case "PauseRequested":
+      case "ResumeRequested":
+      case "Imported":
       case "Parked":
       case "Resumed":
         return;
@@ -512,11 +527,19 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     }
   }
 
+  /** The code goes on under another name. What it has read of the former one (a variable that holds `ctx.id`) stays as it is. */
+  #forked({ id, run, correlationId, seed, children = [] }: ForkFact): void {
+    this.#identity = { id, run, correlationId, seed };
+    for (const child of children) this.leaves.get(child.effect)?.restart(child.id);
+  }
+
   #leaf(fact: { readonly effect: EffectId }): Leaf | undefined {
     return this.leaves.get(fact.effect);
   }
 
   #started(fact: StartFact): void {
+    const { id, run = this.#identity.run, correlationId = id, seed } = fact;
+    this.#identity = { id, run, correlationId, seed };
     this.#start = fact;
     this.#began = Math.max(this.#now, fact.startAt ?? 0);
     // Also where the function is entered later: they come before what arrives until then.
@@ -638,16 +661,13 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     this.#closeWith({ type: "InstanceCancelled", failure: failureOf(reason) });
   }
 
-  #terminate(reason: string | undefined): void {
+  #terminate(reason: string, resetTo?: string): void {
     if (this.#closed !== undefined) return;
     this.#abandonAll();
     this.#closeWith({
       type: "InstanceTerminated",
-      failure: failureOf(
-        new WovyrError(reason ?? "terminated on request", {
-          code: "TERMINATED",
-        }),
-      ),
+      failure: failureOf(new WovyrError(reason, { code: "TERMINATED" })),
+      ...(resetTo !== undefined && { resetTo }),
     });
   }
 
@@ -686,7 +706,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
       const carried = this.#events.unread();
       this.#closeWith({
         type: "InstanceContinuedAsNew",
-        run: this.#recorder.replaying ? "" : this.#newRunId(this.run),
+        run: this.#recorder.replaying ? "" : this.#newRunId(this.#identity.run),
         ...this.#continuation,
         ...(carried.length > 0 && { carried }),
       });
@@ -732,7 +752,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     const retryAt = runRetryAt({ definition: this.definition, start, began: this.#began, now: this.#now, error, kind }, this);
     if (retryAt === undefined) return undefined;
     const carried = this.#events.unread();
-    return { run: this.#newRunId(this.run), retryAt, ...(carried.length > 0 && { carried }) };
+    return { run: this.#newRunId(this.#identity.run), retryAt, ...(carried.length > 0 && { carried }) };
   }
 
   #closeWith(command: Closing): void {
@@ -776,6 +796,10 @@ function definedAt(run: object | undefined): string {
   const line = definitionLine(run);
   return line === undefined ? "" : ` The workflow is defined at ${line}.`;
 }
+
+/** Why a run ended whose place another one takes. */
+export const resetReason = ({ to, reason }: { readonly to: number; readonly reason?: string }): string =>
+  `reset to event ${to}${reason === undefined ? "" : `: ${reason}`}`;
 
 function isGenerator(value: unknown): value is AsyncGenerator<unknown, unknown, unknown> {
   return typeof value === "object" && value !== null && Symbol.asyncIterator in value && "next" in value && "throw" in value;

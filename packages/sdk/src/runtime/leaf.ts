@@ -67,7 +67,7 @@ export class Leaves {
 
 export class Leaf implements Operation {
   readonly id: EffectId;
-  readonly work: LeafWork;
+  #work: LeafWork;
   readonly site: CallSite | undefined;
   readonly #leaves: Leaves;
   readonly #done: Done;
@@ -77,9 +77,18 @@ export class Leaf implements Operation {
   constructor(leaves: Leaves, id: EffectId, work: LeafWork, site: CallSite | undefined, done: Done) {
     this.#leaves = leaves;
     this.id = id;
-    this.work = work;
+    this.#work = work;
     this.site = site;
     this.#done = done;
+  }
+
+  get work(): LeafWork {
+    return this.#work;
+  }
+
+  /** Another child, of this id, does the work. */
+  restart(childId: string): void {
+    if (this.#work.kind === "child") this.#work = { ...this.#work, childId };
   }
 
   settle(outcome: Outcome): void {

@@ -86,7 +86,8 @@ export class Attempts {
     const mail: Mail[] = [];
     for (const { effect } of told) this.#engine.heartbeats.found(run, effect);
     for (const [effect, activity] of instance.state.activities) {
-      if (reported.has(`outcome:${effect}:${activity.attempt}`) || this.#engine.dispatch.has(run, effect)) continue;
+      const outcome = `outcome:${effect}:${activity.attempt}`;
+      if (reported.has(outcome) || this.#engine.revival.expects(run, outcome) || this.#engine.dispatch.has(run, effect)) continue;
       const started: AttemptStarted = { type: "AttemptStarted", effect, attempt: activity.attempt };
       if (activity.state === "Running") mail.push(...lossOf(effect, activity, detailsOf(effect, activity, told)));
       else if (activity.state === "Lost" && isOver(activity)) mail.push(...endOf(effect, activity));

@@ -122,7 +122,7 @@ export class Dialogue {
     }
   }
 
-  /** What history holds of an update's end: that of the run, or of those that it went on from. */
+  /** What history holds of an update's end: that of the run, or of those that it goes on from. */
   async #endOf({ tenant, run }: InstanceKey, message: string): Promise<UpdateEnd | undefined> {
     let before: string | undefined = run;
     for (let runs = 0; before !== undefined && runs < longestChain; runs++) {
@@ -131,8 +131,11 @@ export class Dialogue {
         (fact): fact is UpdateEnd => (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") && fact.message === message,
       );
       if (end !== undefined) return end;
+      // It is still at work.
+      if (facts.some((fact) => fact.type === "UpdateRequested" && fact.message === message)) return undefined;
       const start = facts.find((fact) => fact.type === "InstanceStarted");
-      before = start?.continuedFrom ?? start?.retry?.of;
+      const forked = facts.findLast((fact) => fact.type === "Forked");
+      before = forked?.from.run ?? start?.continuedFrom ?? start?.retry?.of;
     }
     return undefined;
   }

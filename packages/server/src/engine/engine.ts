@@ -9,44 +9,44 @@
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import {
-  type ActivityContext,
   type Classifier,
   type Closing,
   type ExecutionLimits,
   failureOf,
   type Incoming,
   type PayloadCodec,
-  type PublishInput,
   type RetryPolicy,
-  type SendInput,
   type WorkflowGuard,
 } from "@wovyr/sdk/internal";
-import type { Attempt } from "./attempt.ts";
 import { Attempts, shuttingDown } from "./attempts.ts";
+import { builtIn } from "./built-in.ts";
 import type { VoidTurn } from "./diagnosis.ts";
 import { Dialogue, type UpdateEnd } from "./dialogue.ts";
 import { Dispatch } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
+import { forkWrite } from "./fork-write.ts";
+import { recordedBefore, resetKey } from "./forking.ts";
 import { Heartbeats } from "./heartbeats.ts";
+import { HeldMail } from "./held-mail.ts";
 import { HistoryRows } from "./history-row.ts";
 import { Inbox } from "./inbox.ts";
-import { Instance, type InstanceHost, type InstanceIdentity, turnMail } from "./instance.ts";
+import { Instance, type InstanceHost, type InstanceIdentity, type OpenTurn, turnMail } from "./instance.ts";
 import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits } from "./journal.ts";
-import { addedByLoading, isMessage, type Mail, mailIdentity } from "./mail.ts";
-import { localOperations } from "./operations.ts";
+import { addedByLoading, isPassedOn, type Mail, mailIdentity } from "./mail.ts";
 import { Ownership } from "./ownership.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
 import { type EngineLog, guarded } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
 import type { Random } from "./ports/random.ts";
-import { type InstanceKey, type Store, StoreUnavailableError } from "./ports/store.ts";
+import { type InstanceKey, type RunImport, type Store, StoreUnavailableError } from "./ports/store.ts";
 import { recover } from "./recovery.ts";
 import type { Registry } from "./registry.ts";
+import { Retention, type RetentionTimes } from "./removal.ts";
 import { Replay } from "./replay.ts";
 import { Revival } from "./revival.ts";
-import { newRunId, newSeed, runIdAfter } from "./run-id.ts";
+import { newSeed, runIdAfter } from "./run-id.ts";
 import { Settlement } from "./settlement.ts";
 import { shardOf } from "./shard-of.ts";
 import { type Start, startKeyLife } from "./start.ts";
@@ -89,6 +89,8 @@ export type EngineOptions = {
   /** How long publications are kept, in milliseconds. */
   readonly publicationRetention: number;
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
+  /** How long closed runs are kept; default: for ever. */
+  readonly retention?: RetentionTimes | undefined;
   /** Watches what workflow code calls. */
   readonly guard?: WorkflowGuard | undefined;
   /** Whether the process is about to run out of memory: idle instances go then. */
@@ -102,6 +104,8 @@ const heartbeatLife = 7 * 24 * 3_600_000;
 const housekeepingInterval = 600_000;
 /** How long `close` waits for a store that does not answer, in milliseconds. */
 const storePatience = 1_000;
+
+type ResetFact = Extract<Incoming, { type: "ResetRequested" }>;
 
 export class Engine {
   readonly options: EngineOptions;
@@ -121,12 +125,15 @@ export class Engine {
   readonly timers: Timers;
   readonly revival: Revival;
   readonly inbox: Inbox;
+  readonly heldMail: HeldMail;
   readonly #settlement: Settlement;
+  readonly #retention: Retention;
   readonly host: InstanceHost;
   strikes = new Strikes([]);
   /** Instances whose turns wait until the lease is renewed. */
   readonly #deferred = new Set<Instance>();
   #nonce = 0;
+  #lastRunId = "";
   #recovery: Promise<void> = Promise.resolve();
   #recovered = false;
   #cancelHousekeeping = () => {};
@@ -171,7 +178,7 @@ export class Engine {
     this.heartbeats = new Heartbeats({ store, rows: this.rows, clock, loop, log });
     this.dispatch = new Dispatch({
       executor: options.executor,
-      builtIn: (attempt, input, ctx) => this.#builtIn(attempt, input, ctx),
+      builtIn: builtIn(this),
       clock,
       random: options.random,
       log,
@@ -191,7 +198,9 @@ export class Engine {
     });
     this.revival = new Revival(this);
     this.inbox = new Inbox(this);
+    this.heldMail = new HeldMail(this);
     this.#settlement = new Settlement(this);
+    this.#retention = new Retention(this, options.retention ?? new Map());
     this.host = {
       now: () => clock.now(),
       mayAct: () => this.ownership.holds,
@@ -357,10 +366,11 @@ export class Engine {
     }
   }
 
-  /** Start keys are kept for a day, words of attempts for a week, publications as long as is said. */
+  /** Start keys are kept for a day, words of attempts for a week, publications and closed runs as long as is said. */
   #keepHouse(): void {
     this.#cancelHousekeeping();
     const { clock, store, log } = this.options;
+    void this.#retention.sweep();
     store.expireStartKeys(clock.now() - startKeyLife).catch((error) => log.warn("old start keys could not be removed", { error }));
     store.expireHeartbeats(clock.now() - heartbeatLife).catch((error) => log.warn("old heartbeats could not be removed", { error }));
     const publications = store.expirePublications(clock.now() - this.publicationRetention);
@@ -414,14 +424,39 @@ export class Engine {
     return `${this.options.node}#${this.#nonce}`;
   }
 
-  /** One that sorts after `after`, when that is given. */
-  newRunId(after?: string): string {
+  /** One that sorts after every other that this engine has made, and after `after`. */
+  newRunId(after = ""): string {
     const { clock, random } = this.options;
-    return after === undefined ? newRunId(clock.now(), random) : runIdAfter(after, clock.now(), random);
+    this.#lastRunId = runIdAfter(this.#lastRunId, clock.now(), random);
+    // One that was made elsewhere, by a clock that was ahead, sets no pace for the others.
+    return this.#lastRunId > after ? this.#lastRunId : runIdAfter(after, clock.now(), random);
   }
 
   newSeed(): string {
     return newSeed(this.options.random);
+  }
+
+  now(): number {
+    return this.options.clock.now();
+  }
+
+  /** The run that takes the place of one that a turn resets, ready to be written with it. */
+  async successorOf({ identity }: Instance, { facts }: OpenTurn, reset: ResetFact): Promise<RunImport> {
+    await this.heldMail.settled(identity.run);
+    const source = await this.revival.read(identity, { inbox: true });
+    if (source === undefined) throw new Error(`run ${identity.run} is to be reset and is not there`);
+    return forkWrite(
+      {
+        source,
+        at: reset.to,
+        id: identity.id,
+        run: reset.run,
+        version: identity.version,
+        startKey: resetKey(identity.id, reset),
+        reset: { reason: reset.reason, since: recordedBefore(facts, reset) },
+      },
+      this,
+    );
   }
 
   shardOf(tenant: string, id: string): number {
@@ -508,18 +543,6 @@ export class Engine {
     return instance.execution?.handledEvent(event);
   }
 
-  /** What workflows ask the engine itself to do, as activities. */
-  async #builtIn({ tenant, call }: Attempt, input: unknown, { idempotencyKey }: ActivityContext): Promise<void> {
-    const operations = localOperations(tenant, () => this, new Map());
-    if (call.definition.builtIn === "publish") {
-      const { event, payload, ...options } = input as PublishInput;
-      await operations.publish(event, payload, { idempotencyKey, ...options });
-    } else {
-      const { to, event, payload } = input as SendInput;
-      await operations.sendEvent(to, event, payload, { idempotencyKey });
-    }
-  }
-
   // ── turns ──────────────────────────────────────────────────────────────────────────────────────────────
 
   /** The instance makes a turn when it has items, and rests when it has none. */
@@ -538,11 +561,11 @@ export class Engine {
 
   /** What is said to a run that another one goes on from is said to that one. */
   #forward(instance: Instance, run: string): void {
-    if (!instance.mailbox.some(({ fact }) => isMessage(fact))) return;
+    if (!instance.mailbox.some(({ fact }) => isPassedOn(fact))) return;
     const { identity, mailbox } = instance;
-    instance.mailbox = mailbox.filter(({ fact }) => !isMessage(fact));
+    instance.mailbox = mailbox.filter(({ fact }) => !isPassedOn(fact));
     for (const { fact, receipt, inbox } of mailbox) {
-      if (!isMessage(fact)) continue;
+      if (!isPassedOn(fact)) continue;
       const arrived = () => {
         if (inbox !== undefined) this.dropMessages(identity, [{ fact, inbox }]);
       };

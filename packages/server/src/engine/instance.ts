@@ -3,7 +3,7 @@
  *
  * 1. At most one unsaved turn; what arrives meanwhile waits in the mailbox.
  * 2. State and execution include the unsaved turn. When it is refused both are dropped with it, and its items go back to the front of the mailbox.
- * 3. A parked run applies nothing but its resumption and its end; what arrives for it is kept durable in its inbox.
+ * 3. A parked or paused run applies nothing but its resumption and its end; what arrives for it is kept durable in its inbox (held-mail.ts).
  */
 import { WovyrError } from "@wovyr/sdk";
 import {
@@ -19,12 +19,13 @@ import {
   type LogLine,
   type ParentLink,
   parse,
+  resetReason,
   suspectLosses,
   type WorkflowDefinition,
   type WorkflowGuard,
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
-import { isMessage, judge, type Mail, weightOf } from "./mail.ts";
+import { type EndFact, isEnd, isPassedOn, judge, type Mail, weightOf } from "./mail.ts";
 import type { NewInstance } from "./ports/store.ts";
 import { retriedEffect, TurnPlan } from "./turn-plan.ts";
 import type { Job } from "./turns.ts";
@@ -205,11 +206,11 @@ export class Instance implements Job {
       }
       if (execution !== undefined) this.#fold(turn, execution.takeFacts());
       const mail = this.mailbox[this.#next];
-      // What is said to a run that another one goes on from is for that one. The rest comes too late and is to go.
-      const passedOn = mail !== undefined && isMessage(mail.fact) && this.state.successor !== undefined;
-      if (mail === undefined || passedOn || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) {
+      // What is said to a run that another one goes on from is for that one.
+      const forAnother = mail !== undefined && isPassedOn(mail.fact) && this.state.successor !== undefined;
+      if (mail === undefined || forAnother || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) {
         // All that came in has been handled: what waits for the workflow's own state may go on.
-        if (execution?.settleConditions() !== true) break;
+        if (this.state.paused !== undefined || execution?.settleConditions() !== true) break;
         if (execution.busy) return false;
         continue;
       }
@@ -231,7 +232,10 @@ export class Instance implements Job {
       return false;
     }
     const verdict = judge(this.state, fact);
-    if (verdict.kind === "apply" && this.#mustWait(fact)) {
+    // What was published is not for this run alone: whoever published it has been answered, and it waits for a wait that it fits.
+    const sent = verdict.kind === "apply" && fact.type === "EventReceived" && fact.position === undefined;
+    const misfit = sent ? this.#misfit(fact) : undefined;
+    if (verdict.kind === "apply" && misfit === undefined && this.#mustWait(fact)) {
       turn.held.push(mail);
       return false;
     }
@@ -239,9 +243,9 @@ export class Instance implements Job {
     if (verdict.kind === "refuse") turn.verdicts.push(verdict.error);
     else if (verdict.kind !== "apply") turn.verdicts.push("known");
     else {
-      const misfit = this.#refusal(fact);
-      turn.verdicts.push(misfit ?? "done");
-      if (misfit === undefined) return this.#deliver(turn, fact);
+      const refusal = misfit ?? this.#refusal(fact);
+      turn.verdicts.push(refusal ?? "done");
+      if (refusal === undefined) return this.#deliver(turn, fact);
     }
     return false;
   }
@@ -292,16 +296,17 @@ export class Instance implements Job {
     return true;
   }
 
-  /** Whether an item needs code that cannot be run now. */
+  /** Whether an item needs code that cannot be run now, or that is not to run now. */
   #mustWait(fact: Incoming): boolean {
-    if (ends(this.state, fact) || fact.type === "Parked") return false;
-    return this.execution === undefined || (this.state.parked !== undefined && fact.type !== "Resumed");
+    const { execution, state } = this;
+    if (ends(state, fact) || fact.type === "Parked" || fact.type === "PauseRequested" || fact.type === "ResumeRequested") return false;
+    if (execution === undefined) return true;
+    if (fact.type === "Forked") return false;
+    return state.paused !== undefined || (state.parked !== undefined && fact.type !== "Resumed");
   }
 
   /** Why a message is turned away before anything of it is recorded. */
   #refusal(fact: Incoming): WovyrError | undefined {
-    // What was published is not for this run alone: whoever published it has been answered, and it waits for a wait that it fits.
-    if (fact.type === "EventReceived") return fact.position === undefined ? this.#misfit(fact) : undefined;
     if (fact.type !== "UpdateRequested") return undefined;
     const refusal = this.execution?.refusalOf(fact);
     return refusal === undefined || refusal instanceof WovyrError ? refusal : new WovyrError(refusal.message, { code: "UPDATE_REJECTED" });
@@ -364,14 +369,12 @@ function withTimeouts(fact: InstanceStarted, definition: WorkflowDefinition | un
   return { ...fact, timeout: { ...definition.timeout, ...fact.timeout } };
 }
 
-type EndRequest = Extract<Incoming, { type: "TerminateRequested" | "CancelRequested" }>;
-
 /** What ends a run without entering its code. One that undoes what it did is only terminated. */
-const ends = (state: InstanceState, fact: Incoming): fact is EndRequest =>
-  fact.type === "TerminateRequested" || (fact.type === "CancelRequested" && fact.mode === "immediate" && state.compensating === undefined);
+const ends = (state: InstanceState, fact: Incoming): fact is EndFact =>
+  isEnd(fact) && (fact.type !== "CancelRequested" || state.compensating === undefined);
 
 /** How a run ends whose code cannot be run: everything open is closed, then it is terminated or cancelled. */
-function endWithoutCode(state: InstanceState, fact: EndRequest): HistoryFact[] {
+function endWithoutCode(state: InstanceState, fact: EndFact): HistoryFact[] {
   const open = [
     ...state.activities.keys(),
     ...state.timers.keys(),
@@ -379,16 +382,26 @@ function endWithoutCode(state: InstanceState, fact: EndRequest): HistoryFact[] {
     ...state.children.keys(),
     ...state.conditions.keys(),
   ];
-  const terminated = fact.type === "TerminateRequested";
-  const failure = failureOf(
-    terminated
-      ? new WovyrError(fact.reason ?? "terminated on request", { code: "TERMINATED" })
-      : new CancelledError(fact.reason ?? "cancelled on request"),
-  );
+  const failure = failureOf(endOf(fact));
   return [
     fact,
     ...open.map((effect) => ({ type: "EffectCancelled" as const, effect })),
     ...[...state.updates.keys()].map((message) => ({ type: "UpdateFailed" as const, message, failure })),
-    { type: terminated ? "InstanceTerminated" : "InstanceCancelled", failure },
+    {
+      type: fact.type === "CancelRequested" ? "InstanceCancelled" : "InstanceTerminated",
+      failure,
+      ...(fact.type === "ResetRequested" && { resetTo: fact.run }),
+    },
   ];
+}
+
+function endOf(fact: EndFact): WovyrError {
+  switch (fact.type) {
+    case "CancelRequested":
+      return new CancelledError(fact.reason ?? "cancelled on request");
+    case "TerminateRequested":
+      return new WovyrError(fact.reason ?? "terminated on request", { code: "TERMINATED" });
+    case "ResetRequested":
+      return new WovyrError(resetReason(fact), { code: "TERMINATED" });
+  }
 }

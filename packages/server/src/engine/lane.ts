@@ -129,10 +129,11 @@ export class Lane {
     // A run that goes on as a new one, or is tried again, frees its id and takes it again: no other turn of the flush may come between.
     const goesOn = this.#queue[0] !== undefined && mayGoOn(this.#queue[0].write);
     for (const { write } of this.#queue) {
-      if (mayGoOn(write) !== goesOn) break;
+      if (mayGoOn(write) !== goesOn || (count > 0 && write.successor !== undefined)) break;
       if (count >= this.#options.limits.flushTurns || (count > 0 && bytes + write.events.length > this.#options.limits.flushBytes)) break;
       bytes += write.events.length;
       count += 1;
+      if (write.successor !== undefined) break;
     }
     this.#queueBytes -= bytes;
     if (count === this.#queue.length) {

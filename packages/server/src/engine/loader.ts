@@ -1,21 +1,42 @@
-/** Reads runs from the store, many in one round trip, and waits out an outage. */
-import type { Turn } from "@wovyr/sdk/internal";
+/**
+ * Reads runs from the store, many in one round trip, and waits out an outage.
+ *
+ * 1. A run that takes steps again, and one that goes on from a history that was copied, is read with its inbox: what is in it comes before all else.
+ */
+
+import type { Incoming, Turn } from "@wovyr/sdk/internal";
+import { awaitsCopy } from "./copied-run.ts";
 import type { HistoryRows } from "./history-row.ts";
+import type { Mail } from "./mail.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { Loop } from "./ports/loop.ts";
-import { type Heartbeat, type InstanceKey, type InstanceRow, type Store, StoreUnavailableError } from "./ports/store.ts";
+import {
+  type Heartbeat,
+  type HistoryRow,
+  type InstanceKey,
+  type InstanceRow,
+  type LoadedInstance,
+  type Store,
+  StoreUnavailableError,
+} from "./ports/store.ts";
 
 export type LoadedRun = {
   readonly row: InstanceRow;
   readonly turns: readonly Turn[];
+  /** The turns as they are stored. */
+  readonly rows: readonly HistoryRow[];
   readonly weight: number;
+  /** What is kept for it, in order, where that was asked for or must come first. */
+  readonly inbox: readonly Mail[];
 };
 
 const batchRuns = 200;
+const pageMessages = 1_000;
 const retryMilliseconds = 250;
 
 type Request = {
   readonly key: InstanceKey;
+  readonly inbox: boolean;
   readonly resolve: (loaded: LoadedRun | undefined) => void;
   readonly reject: (error: unknown) => void;
 };
@@ -42,9 +63,9 @@ export class Loader {
   }
 
   /** Undefined when there is no such run. */
-  load(key: InstanceKey): Promise<LoadedRun | undefined> {
+  load(key: InstanceKey, { inbox = false }: { readonly inbox?: boolean } = {}): Promise<LoadedRun | undefined> {
     return new Promise((resolve, reject) => {
-      this.#queue.push({ key, resolve, reject });
+      this.#queue.push({ key, inbox, resolve, reject });
       if (this.#busy) return;
       this.#busy = true;
       this.#loop.immediate(() => void this.#work());
@@ -74,17 +95,35 @@ export class Loader {
   }
 
   async #serve(batch: readonly Request[]): Promise<void> {
-    const loaded = new Map<string, LoadedRun>();
+    const found = new Map<string, LoadedInstance>();
     const keys = batch.map((request) => request.key);
-    for (const { row, turns } of await this.#patiently(() => this.#store.loadInstances(keys))) {
-      const weight = turns.reduce((sum, turn) => sum + turn.events.length, 0);
-      loaded.set(row.run, {
-        row,
-        turns: await this.#rows.decodeAll(turns),
-        weight,
-      });
+    for (const loaded of await this.#patiently(() => this.#store.loadInstances(keys))) found.set(loaded.row.run, loaded);
+    for (const { key, inbox, resolve } of batch) {
+      const loaded = found.get(key.run);
+      resolve(loaded === undefined ? undefined : await this.#loaded(loaded, inbox));
     }
-    for (const request of batch) request.resolve(loaded.get(request.key.run));
+  }
+
+  async #loaded({ row, turns: rows }: LoadedInstance, withInbox: boolean): Promise<LoadedRun> {
+    const turns = await this.#rows.decodeAll(rows);
+    return {
+      row,
+      turns,
+      rows,
+      weight: rows.reduce((sum, turn) => sum + turn.events.length, 0),
+      inbox: withInbox || awaitsCopy(row, turns) ? await this.#inbox(row) : [],
+    };
+  }
+
+  async #inbox(key: InstanceKey): Promise<Mail[]> {
+    const mail: Mail[] = [];
+    for (let after = 0; ; ) {
+      const page = await this.#patiently(() => this.#store.readInbox(key, { after, limit: pageMessages }));
+      for (const { message, fact } of page) mail.push({ fact: (await this.#rows.decodeFact(fact)) as Incoming, inbox: message });
+      const last = page[page.length - 1];
+      if (last === undefined || page.length < pageMessages) return mail;
+      after = last.position;
+    }
   }
 
   async #patiently<T>(read: () => Promise<T>): Promise<T> {

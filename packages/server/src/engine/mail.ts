@@ -5,7 +5,15 @@
  * 2. Whether it still means something is judged against the run's state when its turn comes, never before.
  */
 import { ApiError, type WovyrError } from "@wovyr/sdk";
-import { type HistoryFact, type Incoming, type InstanceState, messageDigest, type OpenActivity } from "@wovyr/sdk/internal";
+import {
+  type HistoryFact,
+  type Incoming,
+  type InstanceState,
+  isMessage,
+  type Message,
+  messageDigest,
+  type OpenActivity,
+} from "@wovyr/sdk/internal";
 
 /** Whoever waits for an item to be durable. */
 export interface Receipt {
@@ -60,9 +68,16 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
     case "WakeRequested":
     case "CancelRequested":
     case "TerminateRequested":
+    case "PauseRequested":
+    case "ResumeRequested":
+    case "ResetRequested":
       return judgeMessage(state, fact);
     case "CompensationDecided":
       return judgeDecision(state, fact);
+    case "Forked":
+      return when(state.forked?.run !== fact.run);
+    case "Imported":
+      return when(!state.closed && state.importedAt !== fact.at);
     case "Parked":
       return when(!state.closed && state.parked?.message !== fact.failure.message);
     case "Resumed":
@@ -81,7 +96,7 @@ function mayFail(
   return isLate && (activity.state === "Scheduled" || activity.state === "Retrying");
 }
 
-function judgeMessage(state: InstanceState, fact: Extract<Incoming, { message: string }>): Verdict {
+function judgeMessage(state: InstanceState, fact: Message): Verdict {
   const before = state.messages.get(fact.message);
   if (before !== undefined) {
     if (before === messageDigest(fact)) return known;
@@ -120,17 +135,17 @@ function judgeDecision(state: InstanceState, fact: Extract<Incoming, { type: "Co
   };
 }
 
-/** Whether somebody says it to the run, rather than that something came of what the run asked for. */
-export function isMessage(fact: Incoming): boolean {
+/** Whether it is for the run that goes on where another one ended: all that is said to that one, but for a reset, which names a place in its history. */
+export const isPassedOn = (fact: Incoming): boolean => isMessage(fact) && fact.type !== "ResetRequested";
+
+/** Whether it ends a run without entering its code. */
+export function isEnd(fact: Incoming): fact is EndFact {
   return (
-    fact.type === "EventReceived" ||
-    fact.type === "UpdateRequested" ||
-    fact.type === "WakeRequested" ||
-    fact.type === "CompensationDecided" ||
-    fact.type === "CancelRequested" ||
-    fact.type === "TerminateRequested"
+    fact.type === "TerminateRequested" || fact.type === "ResetRequested" || (fact.type === "CancelRequested" && fact.mode === "immediate")
   );
 }
+
+export type EndFact = Extract<Incoming, { type: "TerminateRequested" | "CancelRequested" | "ResetRequested" }>;
 
 /** Bytes that applying the item adds to history, roughly. */
 export function weightOf(fact: Incoming): number {
@@ -171,12 +186,20 @@ export function mailIdentity(fact: Incoming): string {
     case "CompensationDecided":
     case "CancelRequested":
     case "TerminateRequested":
+    case "PauseRequested":
+    case "ResumeRequested":
+    case "ResetRequested":
       return `message:${fact.message}`;
     case "Parked":
     case "Resumed":
+    case "Forked":
+    case "Imported":
       return fact.type;
   }
 }
+
+/** Whether an inbox message of this name holds the outcome of an attempt. */
+export const isOutcomeMessage = (message: string): boolean => message.startsWith("outcome:");
 
 /** Facts that loading a run may add before its code is entered: with them alone it has come no further. */
 export const addedByLoading: ReadonlySet<HistoryFact["type"]> = new Set(["Resumed", "AttemptLost", "AttemptStarted"]);

@@ -100,6 +100,18 @@ export class Messages {
     }));
   }
 
+  pause(
+    id: string,
+    options: { readonly runId?: string; readonly reason?: string; readonly idempotencyKey?: string } = {},
+  ): Promise<Delivered> {
+    const { reason } = options;
+    return this.#message(id, options, (message) => ({ type: "PauseRequested", message, ...(reason !== undefined && { reason }) }));
+  }
+
+  resume(id: string, options: { readonly runId?: string; readonly idempotencyKey?: string } = {}): Promise<Delivered> {
+    return this.#message(id, options, (message) => ({ type: "ResumeRequested", message }));
+  }
+
   /** Resolves when the run's history holds the message. */
   async #message(
     id: string,

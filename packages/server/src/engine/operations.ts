@@ -8,13 +8,17 @@ import {
   type WorkflowInfo,
 } from "@wovyr/sdk/internal";
 import { staticGraph } from "../graph/static-graph.ts";
+import { Batches } from "./batches.ts";
 import type { Engine } from "./engine.ts";
+import { Forking } from "./forking.ts";
 import { Messages } from "./messages.ts";
 import { Publishing } from "./publishing.ts";
 import { Reading } from "./reading.ts";
+import { Removal } from "./removal.ts";
 import { Results } from "./results.ts";
 import { Starting } from "./starting.ts";
 import { Tenancy } from "./tenancy.ts";
+import { Transfer } from "./transfer.ts";
 
 /** `engine` throws when there is none yet. `startsInFlight` is shared by all tenants' operations. */
 export function localOperations(tenant: string, engine: () => Engine, startsInFlight: Map<string, Promise<StartResponse>>): Operations {
@@ -22,6 +26,10 @@ export function localOperations(tenant: string, engine: () => Engine, startsInFl
   const reading = new Reading(tenancy);
   const results = new Results(tenancy);
   const messages = new Messages(tenancy);
+  const forking = new Forking(tenancy);
+  const transfer = new Transfer(tenancy);
+  const removal = new Removal(tenancy);
+  const batches = new Batches(tenancy, messages);
   const starting = new Starting(tenancy, results, messages, startsInFlight);
   const publishing = new Publishing(tenancy, starting);
   return {
@@ -50,6 +58,18 @@ export function localOperations(tenant: string, engine: () => Engine, startsInFl
     cancel: (id, options) => messages.cancel(id, options),
     decideCompensation: (id, effect, decision, options) => messages.decideCompensation(id, effect, decision, options),
     terminate: (id, options) => messages.terminate(id, options),
+    pause: (id, options) => messages.pause(id, options),
+    resume: (id, options) => messages.resume(id, options),
+
+    fork: (id, request) => forking.fork(id, request),
+    reset: (id, request) => forking.reset(id, request),
+    export: (id, options) => transfer.export(id, options),
+    import: (lines) => transfer.import(lines),
+    delete: (id, options) => removal.delete(id, options),
+
+    startBatchOperation: (request) => batches.start(request),
+    getBatchOperation: (id) => batches.get(id),
+    cancelBatchOperation: (id, options) => batches.cancel(id, options),
 
     health: async () => healthOf(engine()),
   };

@@ -5,16 +5,14 @@ import {
   type HistoryRequest,
   type InstanceDescription,
   type InstanceSummary,
-  isClosed,
   type ListRequest,
   type Page,
   type RunGraph,
-  type Status,
   type StreamItem,
   turnView,
 } from "@wovyr/sdk/internal";
 import { cursorAfter, runOfCursor } from "./cursor.ts";
-import type { ListFilter, StoredStatus } from "./ports/store.ts";
+import { listRows } from "./listing.ts";
 import { followRun } from "./stream.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { descriptionOf, runGraphOf, summaryOf } from "./views.ts";
@@ -23,7 +21,6 @@ const maxPage = 500;
 const defaultPage = 50;
 const maxEvents = 1_000;
 const defaultEvents = 500;
-const maxPagesRead = 20;
 
 export class Reading {
   readonly #tenancy: Tenancy;
@@ -32,43 +29,10 @@ export class Reading {
     this.#tenancy = tenancy;
   }
 
-  async list(request: ListRequest): Promise<Page<InstanceSummary>> {
-    const { store } = this.#tenancy.engine().options;
-    const limit = bounded(request.limit ?? defaultPage, maxPage, "limit");
-    const { statuses } = request;
-    const filter: ListFilter = {
-      ...(request.workflow !== undefined && { workflow: request.workflow }),
-      ...(statuses !== undefined &&
-        statuses.length > 0 && {
-          statuses: [...new Set(statuses.map(storedStatus))],
-        }),
-      ...(request.attributes !== undefined && {
-        attributes: request.attributes,
-      }),
-      ...(request.startedAfter !== undefined && {
-        startedAfter: request.startedAfter.getTime(),
-      }),
-      ...(request.startedBefore !== undefined && {
-        startedBefore: request.startedBefore.getTime(),
-      }),
-    };
-    const items: InstanceSummary[] = [];
-    let after = request.cursor === undefined ? undefined : runOfCursor(request.cursor);
-    for (let pages = 1; ; pages += 1) {
-      const rows = await store.listInstances(this.#tenancy.tenant, filter, {
-        ...(after !== undefined && { after }),
-        limit,
-      });
-      for (const row of rows) {
-        after = row.run;
-        const summary = summaryOf(row);
-        if (statuses === undefined || statuses.length === 0 || statuses.includes(summary.status)) items.push(summary);
-        if (items.length === limit) return { items, nextCursor: cursorAfter(row.run) };
-      }
-      if (rows.length < limit) return { items };
-      // Few rows have a state that only the row's history tells apart: the caller goes on from here.
-      if (pages === maxPagesRead) return { items, nextCursor: cursorAfter(after as string) };
-    }
+  async list({ cursor, limit: asked, ...request }: ListRequest): Promise<Page<InstanceSummary>> {
+    const limit = bounded(asked ?? defaultPage, maxPage, "limit");
+    const { rows, next } = await listRows(this.#tenancy, request, { after: cursor === undefined ? undefined : runOfCursor(cursor), limit });
+    return { items: rows.map(summaryOf), ...(next !== undefined && { nextCursor: cursorAfter(next) }) };
   }
 
   async runs(id: string, request: { readonly cursor?: string; readonly limit?: number } = {}): Promise<Page<InstanceSummary>> {
@@ -131,20 +95,6 @@ export class Reading {
         },
       );
     yield* followRun(engine, row, options.after?.seq ?? 0, options.signal);
-  }
-}
-
-function storedStatus(status: Status): StoredStatus {
-  if (isClosed(status)) return status;
-  switch (status) {
-    case "Parked":
-      return "parked";
-    case "Paused":
-      return "paused";
-    case "Compensating":
-      return "compensating";
-    default:
-      return "open";
   }
 }
 

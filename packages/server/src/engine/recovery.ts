@@ -1,10 +1,13 @@
 /**
  * What a node does when it has taken shards: it looks at every run that was at work, gives parked ones another chance, and delivers what is in the inbox.
  *
- * 1. A parked run is loaded together with the messages that it could not take: an outcome among them tells that an attempt was not lost.
+ * 1. A parked run is loaded together with the messages that it could not take: an outcome among them tells that an attempt was not lost. So it is for a
+ *    run that was about to go on with them when its process ended.
+ * 2. Paused runs are left alone.
  */
 import type { Engine } from "./engine.ts";
-import type { InstanceKey } from "./ports/store.ts";
+import { isOutcomeMessage } from "./mail.ts";
+import type { InboxMessage, InstanceKey } from "./ports/store.ts";
 
 const pageRuns = 200;
 const pageMessages = 500;
@@ -13,9 +16,15 @@ export async function recover(engine: Engine): Promise<void> {
   await eachPage(engine, "parked", async (page) => {
     for (const row of page) engine.giveChance(row);
   });
+  const outcomes: Pick<InboxMessage, "run" | "message">[] = [];
+  await eachMessage(engine, async ({ run, message }) => {
+    if (isOutcomeMessage(message)) outcomes.push({ run, message });
+  });
+  engine.revival.expect(outcomes);
   await eachPage(engine, "busy", (page) => loadAll(engine, page));
   await deliverInbox(engine);
   await eachPage(engine, "parked", (page) => loadAll(engine, page));
+  engine.revival.expect([]);
 }
 
 async function loadAll(engine: Engine, page: readonly InstanceKey[]): Promise<void> {
@@ -39,13 +48,17 @@ async function eachPage(engine: Engine, which: "busy" | "parked", work: (page: r
 
 /** Delivers every message of the durable inbox; those that were delivered before come to nothing. */
 export async function deliverInbox(engine: Engine): Promise<void> {
+  await eachMessage(engine, (message) => engine.deliverMessage(message));
+}
+
+async function eachMessage(engine: Engine, work: (message: InboxMessage) => Promise<void>): Promise<void> {
   const { store } = engine.options;
   for (let after = 0; ; ) {
     const page = await store.listInbox(engine.ownership.shards, {
       after,
       limit: pageMessages,
     });
-    for (const message of page) await engine.deliverMessage(message);
+    for (const message of page) await work(message);
     const last = page[page.length - 1];
     if (last === undefined || page.length < pageMessages) return;
     after = last.position;

@@ -1,12 +1,30 @@
-/** The workflow definitions that this node hosts: by name, then by version. */
+/**
+ * The workflow definitions that this node hosts: by name, then by version.
+ *
+ * 1. Names that begin with `wovyr:` are the engine's own: users register none, and lists do not show them.
+ */
 import { WovyrError } from "@wovyr/sdk";
 import type { EventDef, WorkflowDefinition } from "@wovyr/sdk/internal";
+import { batchWorkflow } from "./batch-workflow.ts";
+
+const ownPrefix = "wovyr:";
+
+/** Whether a workflow is one of the engine's own. */
+export const isOwnWorkflow = (name: string): boolean => name.startsWith(ownPrefix);
 
 export class Registry {
   readonly #workflows = new Map<string, Map<string, WorkflowDefinition>>();
+  readonly #own = new Map<string, WorkflowDefinition>([[batchWorkflow.name, batchWorkflow.definition]]);
 
   constructor(definitions: readonly WorkflowDefinition[]) {
     for (const definition of definitions) {
+      if (isOwnWorkflow(definition.name))
+        throw new WovyrError(
+          `workflow "${definition.name}" has a name of the engine's own: choose one that does not begin with "${ownPrefix}"`,
+          {
+            code: "INVALID_DEFINITION",
+          },
+        );
       if (definition.run === undefined)
         throw new WovyrError(
           `workflow "${definition.name}" is a contract without an implementation: register what \`.implement(async function* …)\` returned`,
@@ -28,7 +46,8 @@ export class Registry {
   }
 
   find(name: string, version: string): WorkflowDefinition | undefined {
-    return this.#workflows.get(name)?.get(version);
+    const own = this.#own.get(name);
+    return own?.version === version ? own : this.#workflows.get(name)?.get(version);
   }
 
   /** Every version, the one for new instances last. Throws WORKFLOW_NOT_FOUND. */

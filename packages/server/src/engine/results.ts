@@ -1,7 +1,7 @@
 /**
  * How runs ended, and waiting for it.
  *
- * 1. A chain of runs that went on as new ones, or were tried again, has one result: the last one's.
+ * 1. A chain of runs that went on as new ones, were tried again, or whose place another one took, has one result: the last one's.
  */
 import { WovyrError } from "@wovyr/sdk";
 import {
@@ -117,6 +117,7 @@ export class Results {
 
 /** The result of one run, with the run that goes on from it or takes its place. */
 type LinkedResult = ResultResponse & { readonly continuedTo?: string };
+export type LinkedClosedResult = ClosedResult & LinkedResult;
 
 export function closedResult(id: string, run: string, closing: Closing): ClosedResult & { readonly continuedTo?: string } {
   switch (closing.type) {
@@ -137,6 +138,7 @@ export function closedResult(id: string, run: string, closing: Closing): ClosedR
         failure: viewOfFailure(closing.failure),
         ...("compensation" in closing && { compensation: viewOfFailure(closing.compensation) }),
         ...("run" in closing && closing.run !== undefined && { continuedTo: closing.run }),
+        ...("resetTo" in closing && closing.resetTo !== undefined && { continuedTo: closing.resetTo }),
       };
   }
 }

@@ -5,15 +5,17 @@
  * 2. An attempt that history shows as running and that this process does not run was lost with another process (attempts.ts).
  * 3. A run whose code does not match its history, or has blocked processes before, comes in without its code: parked.
  * 4. What was begun before this node lost its shards is void when it ends.
+ * 5. A paused run is not entered for what it would only keep.
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import { failureOf, sitesAreRemembered } from "@wovyr/sdk/internal";
+import { isCopy } from "./copied-run.ts";
 import { Diagnosis, type VoidTurn } from "./diagnosis.ts";
 import type { Engine } from "./engine.ts";
 import { Instance } from "./instance.ts";
 import { type LoadedRun, Loader } from "./loader.ts";
-import type { Mail } from "./mail.ts";
-import type { Heartbeat, InstanceKey, InstanceRow } from "./ports/store.ts";
+import { isEnd, type Mail } from "./mail.ts";
+import { type Heartbeat, type InstanceKey, type InstanceRow, isOpenStatus } from "./ports/store.ts";
 import { Replay } from "./replay.ts";
 import { strikeLimit } from "./strikes.ts";
 
@@ -24,6 +26,8 @@ export class Revival {
   /** Parked runs that are to be tried once more. */
   readonly #chances = new Set<string>();
   readonly #careful = new Set<string>();
+  /** Outcomes of attempts that are known to be in inboxes, and are still to be delivered. */
+  #kept: ReadonlySet<string> = new Set();
   #term = 0;
 
   constructor(engine: Engine) {
@@ -35,6 +39,16 @@ export class Revival {
   /** The run is parked, and its code may try again when it is loaded. */
   giveChance(run: string): void {
     this.#chances.add(run);
+  }
+
+  /** Attempts whose outcomes are in inboxes are not lost. */
+  expect(outcomes: readonly { readonly run: string; readonly message: string }[]): void {
+    this.#kept = new Set(outcomes.map(({ run, message }) => keptKey(run, message)));
+  }
+
+  /** Whether a message is in the inbox of a run, and still to be delivered. */
+  expects(run: string, message: string): boolean {
+    return this.#kept.has(keptKey(run, message));
   }
 
   /** The run's next turns take one item each, until one of them shows what the store does not take. */
@@ -77,6 +91,19 @@ export class Revival {
     this.#loader.stop();
   }
 
+  /** A run that took no step takes steps again: it begins with what was kept for it, in order, and what arrives meanwhile comes after that. */
+  reopen(instance: Instance): void {
+    const { identity, state } = instance;
+    if (state.parked !== undefined) this.giveChance(identity.run);
+    const arrived = instance.mailbox;
+    instance.mailbox = [];
+    this.#engine.table.remove(instance);
+    this.#loading.set(identity.run, arrived);
+    void this.#engine.heldMail.settled(identity.run).then(() => {
+      if (this.#loading.get(identity.run) === arrived) void this.#load(identity, { inbox: true });
+    });
+  }
+
   /** Brings a run into memory, if it is not there. Resolves when it is, or when there is no such run. */
   load(key: InstanceKey, mail?: Mail): Promise<void> {
     const waiting = this.#loading.get(key.run);
@@ -89,9 +116,9 @@ export class Revival {
     return this.#load(key);
   }
 
-  #load(key: InstanceKey): Promise<void> {
+  #load(key: InstanceKey, options?: { readonly inbox: boolean }): Promise<void> {
     const term = this.#term;
-    return this.#loader.load(key).then(
+    return this.#loader.load(key, options).then(
       (loaded) => (term === this.#term ? this.#loaded(key, loaded) : undefined),
       (error) => {
         if (term === this.#term) this.#notLoaded(key, error);
@@ -131,6 +158,12 @@ export class Revival {
       for (const item of this.#take(key)) item.receipt?.refused(reason);
       return;
     }
+    const mail = this.#loading.get(key.run) ?? [];
+    if (loaded.row.status === "paused" && mail.length > 0 && mail.every(staysInInbox)) {
+      this.#take(key);
+      return;
+    }
+    this.#loading.set(key.run, [...loaded.inbox, ...mail]);
     return this.#revive(loaded);
   }
 
@@ -219,15 +252,18 @@ export class Revival {
   /** What a loaded run needs before anything else: a second chance, or that attempts died with their process. */
   #revived(instance: Instance, told: readonly Heartbeat[]): void {
     if (instance.state.closed || instance.execution === undefined) return;
-    const { parked } = instance.state;
+    const { parked, paused } = instance.state;
+    if (paused !== undefined) return;
     if (parked !== undefined && !this.#chances.delete(instance.identity.run)) return;
     const resumed: Mail[] = parked === undefined ? [] : [{ fact: { type: "Resumed" } }];
-    instance.mailbox.unshift(...resumed, ...this.#engine.attempts.lost(instance, told));
+    // Attempts of a history that was copied here were made elsewhere: they are not lost, they begin.
+    const lost = instance.mailbox.some(({ fact }) => isCopy(fact)) ? [] : this.#engine.attempts.lost(instance, told);
+    instance.mailbox.unshift(...resumed, ...lost);
   }
 
   /** The lines that an open run waits at; empty when its code is not here. */
   async waitingAt(row: InstanceRow): Promise<readonly string[]> {
-    if ((row.status !== "open" && row.status !== "compensating") || this.#engine.unavailable !== undefined) return [];
+    if (!isOpenStatus(row.status) || row.status === "parked" || this.#engine.unavailable !== undefined) return [];
     if (sitesAreRemembered()) {
       await this.load(row);
       const instance = this.#engine.table.get(row.run) ?? (await this.replayed(row).catch(() => undefined));
@@ -266,11 +302,22 @@ export class Revival {
     return execution.broken;
   }
 
+  /** What is stored of a run, without anything coming of it; undefined when there is none. */
+  read(key: InstanceKey, options?: { readonly inbox: boolean }): Promise<LoadedRun | undefined> {
+    return this.#loader.load(key, options);
+  }
+
   /** The history of a run that is in memory. */
   async historyOf(key: InstanceKey): Promise<LoadedRun["turns"]> {
-    return (await this.#loader.load(key))?.turns ?? [];
+    return (await this.read(key))?.turns ?? [];
   }
 }
+
+const keptKey = (run: string, message: string) => `${run} ${message}`;
+
+/** What a paused run leaves where it is. */
+const staysInInbox = ({ fact, inbox }: Mail): boolean =>
+  inbox !== undefined && !isEnd(fact) && fact.type !== "PauseRequested" && fact.type !== "ResumeRequested";
 
 function neverYields(workflow: string, count: number): WovyrError {
   return new WovyrError(

@@ -12,6 +12,8 @@ export function newRunId(now: number, random: Random): string {
   return prefixAt(now) + randomCharacters(random);
 }
 
+export const isRunId = (text: string): boolean => /^\d{6}[0-9a-z]{16}$/.test(text);
+
 /** A run id that sorts after another one: a run that goes on from it is newer, also within a millisecond. */
 export function runIdAfter(run: string, now: number, random: Random): string {
   const fresh = newRunId(now, random);

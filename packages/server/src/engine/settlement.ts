@@ -8,23 +8,15 @@ import { ApiError, WovyrError } from "@wovyr/sdk";
 import { CancelledError, failureOf, type Incoming } from "@wovyr/sdk/internal";
 import { updateKey } from "./dialogue.ts";
 import type { Engine } from "./engine.ts";
+import { parkedNow } from "./held-mail.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
 import type { TurnOutcome } from "./lane.ts";
-import { addedByLoading, type Mail, mailIdentity } from "./mail.ts";
+import { addedByLoading } from "./mail.ts";
 import type { ChildWrite, InstanceKey } from "./ports/store.ts";
 import { type Start, StartRefused } from "./start.ts";
 import { childRefused, type PreparedTurn, prepareTurn } from "./turn-write.ts";
 
 type DurableTurn = Extract<TurnOutcome, { kind: "durable" }>;
-
-/** Facts that are not kept for a run that cannot take them: they come again by themselves, or are refused. */
-const comesAgain: ReadonlySet<Incoming["type"]> = new Set(["TimerFired", "AttemptStarted", "UpdateRequested"]);
-
-/** Why a run answers nothing. */
-function parkedNow({ state, identity }: Instance): ApiError {
-  const why = state.parked?.message ?? `the code of workflow "${identity.workflow}" version "${identity.version}" is not here`;
-  return new ApiError(`The run is parked and answers nothing: ${why}`, { code: "INSTANCE_PARKED" });
-}
 
 const lengthWarnings = [0.9, 0.8, 0.5];
 
@@ -40,7 +32,7 @@ export class Settlement {
     if (turn.facts.length === 0) {
       this.#answer(instance, turn);
       this.#engine.dropMessages(instance.identity, turn.mail);
-      this.#keepHeld(instance, turn.held);
+      this.#engine.heldMail.keep(instance, turn.held);
       instance.phase = "idle";
       this.#engine.queue(instance);
       return;
@@ -91,10 +83,14 @@ export class Settlement {
     // Another node may own it meanwhile; then that one does the rest.
     if (instance.phase === "saving") this.#startWork(instance, turn, prepared, rejectedChildren);
     if (found) this.#engine.inbox.deliver(instance.identity);
-    this.#keepHeld(instance, turn.held);
+    this.#engine.heldMail.keep(instance, turn.held);
     if (turn.plan.closing !== undefined) this.#engine.waiters.tell(instance.identity.run, turn.plan.closing);
     if (this.#engine.updates.count > 0) this.#tellUpdates(instance, turn);
     if (instance.phase !== "saving") return;
+    if (turn.plan.reopens && !instance.state.closed) {
+      this.#engine.revival.reopen(instance);
+      return;
+    }
     instance.phase = "idle";
     this.#engine.queue(instance);
   }
@@ -119,9 +115,11 @@ export class Settlement {
     turn.mail.forEach((mail, index) => {
       const verdict = turn.verdicts[index];
       if (mail.fact.type === "TimerFired" && verdict !== "done") this.#engine.timers.resolve(instance.identity.run, mail.fact.effect);
-      if (mail.receipt === undefined) return;
-      if (verdict instanceof WovyrError) mail.receipt.refused(verdict);
-      else mail.receipt.accepted(verdict === "known");
+      if (!(verdict instanceof WovyrError)) mail.receipt?.accepted(verdict === "known");
+      else if (mail.receipt !== undefined) mail.receipt.refused(verdict);
+      // It was kept while the run was paused; somebody may wait for its end.
+      else if (mail.fact.type === "UpdateRequested")
+        this.#engine.updates.refuse(updateKey(instance.identity.run, mail.fact.message), verdict);
     });
   }
 
@@ -159,7 +157,7 @@ export class Settlement {
       });
   }
 
-  #startWork(instance: Instance, turn: OpenTurn, { children, sends }: PreparedTurn, rejectedChildren: ReadonlySet<string>): void {
+  #startWork(instance: Instance, turn: OpenTurn, { write, children, sends }: PreparedTurn, rejectedChildren: ReadonlySet<string>): void {
     const { plan } = turn;
     const { tenant, run, shard } = instance.identity;
     for (const effect of plan.stopped)
@@ -171,6 +169,7 @@ export class Settlement {
       if (rejectedChildren.has(write.run)) void this.#rejectChild({ tenant, run }, write);
       else this.#startChild(tenant, write.run, write.shard, start);
     }
+    if (write.successor !== undefined) void this.#engine.revival.load(write.successor.row);
     for (const send of sends) this.#engine.deliver({ tenant, run: send.run }, { fact: send.fact, inbox: send.message });
   }
 
@@ -209,36 +208,6 @@ export class Settlement {
     this.#engine.queue(child);
   }
 
-  /** Items that wait for the run's code stay in its durable inbox; then they are as good as delivered. */
-  #keepHeld(instance: Instance, held: readonly Mail[]): void {
-    const { tenant, run, shard } = instance.identity;
-    // Whoever waits for an answer of the code is told that there will be none for now.
-    for (const { fact, receipt } of held) if (fact.type === "UpdateRequested") receipt?.refused(parkedNow(instance));
-    // These two come again by themselves: from a row, and from the state of the activity.
-    const volatile = held.filter(({ inbox, fact: { type } }) => inbox === undefined && !comesAgain.has(type));
-    for (const { fact } of held)
-      if (fact.type === "AttemptStarted") this.#engine.dispatch.stop(run, fact.effect, new CancelledError("the run is parked"));
-    if (volatile.length === 0) return;
-    const keep = async () => {
-      const messages = volatile.map(async ({ fact }) => ({
-        tenant,
-        run,
-        shard,
-        message: mailIdentity(fact),
-        fact: await this.#engine.rows.encodeFact(fact),
-      }));
-      await this.#engine.options.store.post(await Promise.all(messages));
-    };
-    keep().then(
-      () => {
-        for (const mail of volatile) mail.receipt?.accepted(false);
-      },
-      (error) => {
-        for (const mail of volatile) mail.receipt?.refused(error);
-      },
-    );
-  }
-
   /** The store did not take the turn: what was made of it is void, its items are given to what is durable, as long as this node is its owner. */
   #refused(instance: Instance, turn: OpenTurn): void {
     const mail = [...turn.mail, ...turn.held, ...instance.mailbox];
@@ -275,7 +244,9 @@ export class Settlement {
         );
       return;
     }
-    const suspects = turn.mail.filter(({ fact }) => fact.type === "ActivityCompleted" || fact.type === "EventReceived");
+    const reset = turn.mail.find(({ fact }) => fact === turn.plan.reset);
+    const suspects =
+      reset === undefined ? turn.mail.filter(({ fact }) => fact.type === "ActivityCompleted" || fact.type === "EventReceived") : [];
     if (suspects.length > 1) {
       this.#engine.revival.beCareful(instance.identity.run);
       for (const item of mail) this.#engine.deliver(instance.identity, item);
@@ -300,8 +271,9 @@ export class Settlement {
             code: "PAYLOAD_UNSERIALIZABLE",
           }),
         );
+      else if (item === reset) item.receipt?.refused(new WovyrError(`The run cannot be reset: ${error.message}`, { cause: error }));
       else this.#engine.deliver(instance.identity, item);
     }
-    if (suspects.length === 0) this.#engine.deliver(instance.identity, { fact: { type: "Parked", failure } });
+    if (suspects.length === 0 && reset === undefined) this.#engine.deliver(instance.identity, { fact: { type: "Parked", failure } });
   }
 }

@@ -7,7 +7,8 @@
 import type { Closing, EffectId, Failure, HistoryFact, Incoming, InstanceState, OpenChild, OpenWait } from "@wovyr/sdk/internal";
 import type { DeadLetterWrite } from "./ports/store.ts";
 
-type ChildStarted = Extract<HistoryFact, { type: "ChildStarted" }>;
+/** A child that is to be created. */
+export type ChildToStart = Omit<OpenChild, "onParentClose"> & { readonly effect: EffectId };
 
 /** A fact for another run. */
 export type Send = {
@@ -35,7 +36,7 @@ export class TurnPlan {
   #stopped: EffectId[] | undefined;
   #timers: Map<EffectId, number> | undefined;
   #timersDone: Set<EffectId> | undefined;
-  #children: Map<EffectId, ChildStarted> | undefined;
+  #children: Map<EffectId, ChildToStart> | undefined;
   #waits: Map<EffectId, OpenWait> | undefined;
   #waitsDone: EffectId[] | undefined;
   /** Events and keys of which the turn was told publications. */
@@ -44,6 +45,10 @@ export class TurnPlan {
   #deadLetters: Map<EffectId, GivenUp> | undefined;
   #deadLettersDone: Set<EffectId> | undefined;
   closing: Closing | undefined;
+  /** Set when the run takes steps again: what was kept for it meanwhile is delivered then. */
+  reopens = false;
+  /** Set when another run takes the place of this one. */
+  reset: Extract<Incoming, { type: "ResetRequested" }> | undefined;
   attributesChanged = false;
   readonly #run: string;
 
@@ -70,7 +75,7 @@ export class TurnPlan {
     return this.#timersDone ?? nothing;
   }
 
-  get children(): ReadonlyMap<EffectId, ChildStarted> {
+  get children(): ReadonlyMap<EffectId, ChildToStart> {
     return this.#children ?? noEntries;
   }
 
@@ -137,10 +142,26 @@ export class TurnPlan {
         this.attributesChanged = true;
         return;
       case "Parked":
-        for (const effect of openTimers(state).keys()) this.#timerDone(effect);
+        if (!state.held) this.#endTimers(state);
+        return;
+      case "PauseRequested":
+        if (!state.held) this.#endTimers(state);
+        this.reopens = false;
+        return;
+      case "ResumeRequested":
+        if (!state.held) return;
+        if (state.parked === undefined) this.#startTimers(state);
+        this.reopens = true;
         return;
       case "Resumed":
-        for (const [effect, due] of openTimers(state)) this.#startTimer(effect, due);
+        this.#startTimers(state);
+        return;
+      case "ResetRequested":
+        this.reset = fact;
+        return;
+      case "Forked":
+      case "Imported":
+        this.#beginAgain(fact, state);
         return;
       case "InstanceCompleted":
       case "InstanceFailed":
@@ -249,6 +270,31 @@ export class TurnPlan {
     this.#publications.add(`${name} ${key}`);
   }
 
+  #endTimers(state: InstanceState): void {
+    for (const effect of openTimers(state).keys()) this.#endTimer(effect);
+  }
+
+  #startTimers(state: InstanceState): void {
+    for (const [effect, due] of openTimers(state)) this.#startTimer(effect, due);
+  }
+
+  /** Whatever is open in a history that was copied here begins here. */
+  #beginAgain(fact: Extract<HistoryFact, { type: "Forked" | "Imported" }>, state: InstanceState): void {
+    this.attributesChanged = state.attributes !== undefined;
+    this.#startTimers(state);
+    for (const [effect, activity] of state.activities) if (activity.state !== "Retrying") this.#attempt(effect, activity.attempt);
+    for (const [effect, wait] of state.waits) this.#wait(effect, wait);
+    for (const [effect, { state: at, failure }] of state.compensations)
+      if (at === "stuck" && failure !== undefined) this.#compensationStuck({ effect, failure }, state);
+    if (fact.type === "Imported") return;
+    for (const { effect, id, run } of fact.children ?? []) {
+      const child = state.children.get(effect);
+      if (child === undefined) continue;
+      this.#children ??= new Map();
+      this.#children.set(effect, { ...child, effect, id, run });
+    }
+  }
+
   #cancelled(effect: EffectId, state: InstanceState): void {
     this.#endWait(effect, state);
     const activity = state.activities.get(effect);
@@ -265,7 +311,7 @@ export class TurnPlan {
     if (this.#children?.delete(effect) !== true) this.#closeChild(effect, child);
   }
 
-  #compensationStuck({ effect, failure }: Extract<HistoryFact, { type: "CompensationStuck" }>, state: InstanceState): void {
+  #compensationStuck({ effect, failure }: Omit<Extract<HistoryFact, { type: "CompensationStuck" }>, "type">, state: InstanceState): void {
     const compensation = state.compensations.get(effect);
     if (compensation === undefined) return;
     const { name, tries } = compensation;

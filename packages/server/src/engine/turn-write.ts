@@ -14,8 +14,17 @@ import {
 import type { HistoryRows } from "./history-row.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
 import { mailIdentity } from "./mail.ts";
-import type { Attributes, ChildWrite, DeadLetterWrite, InboxMessage, StoredStatus, TurnWrite, WaitWrite } from "./ports/store.ts";
-import type { Send } from "./turn-plan.ts";
+import type {
+  Attributes,
+  ChildWrite,
+  DeadLetterWrite,
+  InboxMessage,
+  RunImport,
+  StoredStatus,
+  TurnWrite,
+  WaitWrite,
+} from "./ports/store.ts";
+import type { ChildToStart, Send, TurnPlan } from "./turn-plan.ts";
 
 /** What the engine lends for it. */
 export interface TurnWriteContext {
@@ -26,6 +35,7 @@ export interface TurnWriteContext {
   newSeed(): string;
   /** How long publications are kept, in milliseconds. */
   readonly publicationRetention: number;
+  successorOf(instance: Instance, turn: OpenTurn, reset: NonNullable<TurnPlan["reset"]>): Promise<RunImport>;
 }
 
 /** A child that is to be created, with its start fact. */
@@ -40,8 +50,19 @@ export type PreparedTurn = {
   readonly sends: readonly Send[];
 };
 
-/** Synchronous unless a payload codec is at work. */
+/** Synchronous unless a payload codec is at work, or the run is reset. */
 export function prepareTurn(instance: Instance, turn: OpenTurn, context: TurnWriteContext): PreparedTurn | Promise<PreparedTurn> {
+  const { reset } = turn.plan;
+  if (reset === undefined) return preparedAlone(instance, turn, context);
+  return Promise.all([preparedAlone(instance, turn, context), context.successorOf(instance, turn, reset)]).then(
+    ([prepared, successor]) => ({
+      ...prepared,
+      write: { ...prepared.write, successor },
+    }),
+  );
+}
+
+function preparedAlone(instance: Instance, turn: OpenTurn, context: TurnWriteContext): PreparedTurn | Promise<PreparedTurn> {
   const { plan } = turn;
   const sends = plan.closing === undefined ? plan.sends : withParent(instance, plan.sends, plan.closing);
   const starts = startsOf(instance, turn, context);
@@ -91,8 +112,8 @@ function turnWrite(
     node: context.node,
     nonce: context.newNonce(),
     events,
-    status: storedStatus(instance),
-    busy: !state.closed && state.parked === undefined && state.busy,
+    status: storedStatus(state),
+    busy: !state.closed && !state.held && state.busy,
     ...(plan.attributesChanged && { attributes: searchable(state.attributes) }),
     waits: plan.waits.size === 0 ? nothing : [...plan.waits].map(([effect, { name, key }]) => waitWrite(effect, name, key, state)),
     waitsDone: plan.waitsDone,
@@ -120,9 +141,9 @@ function messageOf({ identity }: Instance, send: Send, fact: string, context: Tu
   return { tenant, run: send.run, shard: context.shardOf(tenant, send.id), message: send.message, fact };
 }
 
-function storedStatus(instance: Instance): StoredStatus {
-  const { outcome, parked, compensating } = instance.state;
+export function storedStatus({ outcome, parked, paused, compensating }: InstanceState): StoredStatus {
   if (outcome !== undefined) return outcome.status;
+  if (paused !== undefined) return "paused";
   if (parked !== undefined) return "parked";
   return compensating === undefined ? "open" : "compensating";
 }
@@ -143,6 +164,7 @@ export function searchable(payload: string | undefined): Attributes {
 /** The sends of a closing turn: a child tells its parent. */
 function withParent(instance: Instance, sends: readonly Send[], closing: Closing): readonly Send[] {
   const { parent } = instance.identity;
+  // The end of the run that takes its place is the one that the parent waits for.
   if (parent === undefined || instance.state.successor !== undefined) return sends;
   return [...sends, { run: parent.run, id: parent.id, message: `child:${parent.effect}`, fact: closedFact(instance, parent, closing) }];
 }
@@ -179,7 +201,7 @@ function startsOf(instance: Instance, { plan }: OpenTurn, context: TurnWriteCont
   return next === undefined ? children : [...children, next];
 }
 
-function childStart(instance: Instance, started: Extract<HistoryFact, { type: "ChildStarted" }>, context: TurnWriteContext): ChildStart {
+function childStart(instance: Instance, started: ChildToStart, context: TurnWriteContext): ChildStart {
   const { tenant, run, id, correlationId } = instance.identity;
   return {
     started,

@@ -39,8 +39,16 @@ export function summaryOf(row: InstanceRow): InstanceSummary {
     ...(row.parent !== undefined && {
       parent: { id: row.parent.id, runId: row.parent.run },
     }),
+    ...originOf(row),
     attributes: row.attributes,
   };
+}
+
+function originOf({ origin }: InstanceRow): Pick<InstanceSummary, "forkedFrom" | "resetFrom"> {
+  if (origin?.from === undefined) return {};
+  const { id, run, at, reset } = origin.from;
+  const from = { id, runId: run, at };
+  return reset === true ? { resetFrom: from } : { forkedFrom: from };
 }
 
 type Circuit = NonNullable<InstanceDescription["activities"][number]["circuit"]>;
@@ -108,9 +116,15 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
     attempt: state.start?.retry?.attempt ?? 1,
     ...(outcome?.status === "ContinuedAsNew" && { continuedTo: outcome.run }),
     ...(outcome !== undefined && "retriedAs" in outcome && outcome.retriedAs !== undefined && { retriedAs: outcome.retriedAs }),
-    ...(state.start?.continuedFrom !== undefined && { continuedFrom: state.start.continuedFrom }),
+    ...(outcome !== undefined && "resetTo" in outcome && outcome.resetTo !== undefined && { resetTo: outcome.resetTo }),
+    // What a fork has of its origin's past is not its own.
+    ...(state.start?.continuedFrom !== undefined &&
+      (state.forked === undefined || state.forked.reset === true) && { continuedFrom: state.start.continuedFrom }),
+    ...(state.start?.forkedFrom !== undefined &&
+      state.forked === undefined && { forkedFrom: { id: state.start.forkedFrom.id, runId: state.start.forkedFrom.run } }),
     ...(state.start?.retry !== undefined && { retryOf: state.start.retry.of }),
     ...(state.parked !== undefined && { parked: viewOfFailure(state.parked) }),
+    ...(state.paused !== undefined && { paused: { ...state.paused, at: new Date(state.paused.at) } }),
   };
 }
 

@@ -7,7 +7,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { ApiError, decodePayload, type Route, viewOfBody } from "@wovyr/sdk/internal";
+import { ApiError, decodePayload, isLines, mediaTypes, type Route, viewOfBody } from "@wovyr/sdk/internal";
 import type { FastifyRequest } from "fastify";
 
 /** Stands for a body that was longer than the limit. */
@@ -18,14 +18,18 @@ class TooLarge {
   }
 }
 
+/** What a route says of the bodies that it takes. */
+export type BodyConfig = { readonly bodyLimit?: number | undefined };
+
 type Done = (error: Error | null, body?: Buffer | TooLarge) => void;
 
 /** How much of a body over the limit is read and dropped before it is answered, in bytes; of what comes after that the connection takes care. */
 const longestDrain = 256 * 1024 * 1024;
 
-/** A content type parser that hands on the bytes, whatever their type; the route decides what it reads. */
-export function bodyReader(limit: number): (request: FastifyRequest, payload: IncomingMessage, done: Done) => void {
-  return (_request, payload, done) => {
+/** A content type parser that hands on the bytes, whatever their type; the route decides what it reads. `usual` is the limit of routes that have none of their own. */
+export function bodyReader(usual: number): (request: FastifyRequest, payload: IncomingMessage, done: Done) => void {
+  return (request, payload, done) => {
+    const limit = (request.routeOptions.config as BodyConfig).bodyLimit ?? usual;
     const chunks: Buffer[] = [];
     let length = 0;
     const stop = () =>
@@ -52,22 +56,50 @@ export function bodyReader(limit: number): (request: FastifyRequest, payload: In
 
 /** The body of a request to this route, not yet checked against its schema; `also` is another type of JSON that it may have. Throws an `ApiError`. */
 export function bodyOf(request: FastifyRequest, { body }: Route, also?: string): unknown {
-  const raw = request.body;
-  if (raw instanceof TooLarge) {
-    throw new ApiError(`The body is longer than ${raw.limit} bytes`, {
-      code: "BODY_TOO_LARGE",
-    });
-  }
+  const raw = bytesOf(request);
   if (!Buffer.isBuffer(raw) || raw.length === 0) {
     if (body?.required) throw malformed("This operation needs a body");
     return {};
   }
   const view = viewOfBody(request.headers["content-type"], also);
-  if (view === undefined) throw unsupported(`a body of type ${request.headers["content-type"] ?? "unknown"}`, also);
+  if (view === undefined)
+    throw unsupported(`a body of type ${request.headers["content-type"] ?? "unknown"}`, [
+      ...(also === undefined ? [] : [also]),
+      ...bodyTypes,
+    ]);
+  checkText(request, raw);
+  return view === "plain" ? parse(raw.toString(), JSON.parse) : parse(raw.toString(), decodePayload);
+}
+
+/** The lines of a request's body, one after another; throws an `ApiError`. */
+export function linesOf(request: FastifyRequest): AsyncIterable<string> {
+  const raw = bytesOf(request);
+  if (!Buffer.isBuffer(raw) || raw.length === 0) throw malformed("This operation needs a body");
+  if (!isLines(request.headers["content-type"]))
+    throw unsupported(`a body of type ${request.headers["content-type"] ?? "unknown"}`, [mediaTypes.lines]);
+  checkText(request, raw);
+  return linesIn(raw);
+}
+
+async function* linesIn(raw: Buffer): AsyncGenerator<string> {
+  for (let from = 0; from < raw.length; ) {
+    const end = raw.indexOf(newline, from);
+    yield raw.toString("utf8", from, end < 0 ? raw.length : end);
+    from = end < 0 ? raw.length : end + 1;
+  }
+}
+
+const newline = 10;
+
+function bytesOf({ body }: FastifyRequest): unknown {
+  if (body instanceof TooLarge) throw new ApiError(`The body is longer than ${body.limit} bytes`, { code: "BODY_TOO_LARGE" });
+  return body;
+}
+
+function checkText(request: FastifyRequest, raw: Buffer): void {
   const encoding = request.headers["content-encoding"];
   if (encoding !== undefined && encoding !== "identity") throw unsupported(`the content encoding ${encoding}`);
   if (!isUtf8(raw)) throw malformed("The body is not UTF-8");
-  return view === "plain" ? parse(raw.toString(), JSON.parse) : parse(raw.toString(), decodePayload);
 }
 
 function parse(text: string, read: (text: string) => unknown): unknown {
@@ -82,9 +114,11 @@ function malformed(message: string): ApiError {
   return new ApiError(message, { code: "MALFORMED_REQUEST" });
 }
 
-function unsupported(what: string, also?: string): ApiError {
-  const types = also === undefined ? "application/json" : `${also}, application/json`;
-  return new ApiError(`This operation does not read ${what}: send ${types} or application/vnd.wovyr+json, in UTF-8`, {
+const bodyTypes: readonly string[] = [mediaTypes.plain, mediaTypes.typed];
+const listed = new Intl.ListFormat("en", { type: "disjunction", style: "narrow" });
+
+function unsupported(what: string, instead = bodyTypes): ApiError {
+  return new ApiError(`This operation does not read ${what}: send ${listed.format(instead)}, in UTF-8`, {
     code: "UNSUPPORTED_MEDIA_TYPE",
   });
 }

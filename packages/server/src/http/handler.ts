@@ -17,6 +17,8 @@ export type Call<R extends Route> = {
   readonly names: Readonly<Record<NamesIn<R["path"]>, string>>;
   readonly query: QueryOfRoute<R>;
   readonly body: BodyOfRoute<R>;
+  /** Of a route that takes lines of JSON. */
+  readonly lines: R["lines"] extends object ? AsyncIterable<string> : undefined;
   readonly idempotencyKey: string | undefined;
   readonly view: View;
   /** The prefix that the API is mounted under, or an empty text. */

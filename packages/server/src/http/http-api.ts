@@ -15,6 +15,7 @@ import type { HttpLog } from "./http-log.ts";
 import { instanceHandlers } from "./instance-handlers.ts";
 import { LongPolls } from "./long-polls.ts";
 import { openapiDocument } from "./openapi.ts";
+import { operationHandlers } from "./operation-handlers.ts";
 import { publishHandler } from "./publish-handler.ts";
 import { addRoute } from "./route.ts";
 import { answerProblems, answerUnknown } from "./scope.ts";
@@ -88,6 +89,7 @@ export async function mountApi(app: FastifyInstance, options: HttpApiOptions, dr
     ...startHandlers(polls),
     ...instanceHandlers(polls),
     ...publishHandler,
+    ...operationHandlers,
     ...streamHandler(streams),
     ...serverHandlers(
       () => openapiDocument(prefix),

@@ -26,7 +26,9 @@ type Served =
   | "retryCompensation"
   | "skipCompensation"
   | "resolveCompensation"
-  | "terminateInstance";
+  | "terminateInstance"
+  | "pauseInstance"
+  | "resumeInstance";
 
 export function instanceHandlers(polls: LongPolls): Pick<Handlers, Served> {
   return {
@@ -120,6 +122,15 @@ export function instanceHandlers(polls: LongPolls): Pick<Handlers, Served> {
           ...(idempotencyKey !== undefined && { idempotencyKey }),
         }),
       );
+    },
+
+    async pauseInstance({ operations, names, query, body, idempotencyKey }) {
+      const options = { ...query, ...body, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+      return accepted(names.id, await operations.pause(names.id, options));
+    },
+
+    async resumeInstance({ operations, names, query, idempotencyKey }) {
+      return accepted(names.id, await operations.resume(names.id, { ...query, ...(idempotencyKey !== undefined && { idempotencyKey }) }));
     },
   };
 }

@@ -53,6 +53,13 @@ function operationOf(operationId: string, route: Route, components: Map<string, 
         content: requestContent(jsonOf(route.body.schema, components), route.body.cloudEvent === true),
       },
     }),
+    ...(route.lines !== undefined && {
+      requestBody: {
+        required: true,
+        description: route.lines.description,
+        content: { [mediaTypes.lines]: { schema: { type: "string" } } },
+      },
+    }),
     responses: {
       ...errorAnswers(route, components),
       ...successAnswers(route, components),
@@ -167,7 +174,7 @@ function codesByStatus(route: Route): Map<number, ErrorCode[]> {
 
 /** Every code that a route may answer with. */
 export function errorsOf(route: Route): readonly ErrorCode[] {
-  return [...commonErrors, ...(route.body ? bodyErrors : []), ...(route.changes ? changeErrors : []), ...route.errors];
+  return [...commonErrors, ...(route.body || route.lines ? bodyErrors : []), ...(route.changes ? changeErrors : []), ...route.errors];
 }
 
 /** A schema as JSON, with references to components in place of the named schemas in it. */

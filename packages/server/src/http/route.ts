@@ -1,8 +1,8 @@
 /** One row of the route table, served. */
-import { checkName, type Operations, type Route, readQuery, type View, viewOf } from "@wovyr/sdk/internal";
+import { checkName, mediaTypes, type Operations, type Route, readQuery, type View, viewOf } from "@wovyr/sdk/internal";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type Answer, bodyText, contentTypes, taken } from "./answer.ts";
-import { bodyOf } from "./body.ts";
+import { type BodyConfig, bodyOf, linesOf } from "./body.ts";
 import { bodyCheck } from "./body-check.ts";
 import { cloudEventOf, dataPointer } from "./cloud-event.ts";
 import type { AnyHandler } from "./handler.ts";
@@ -35,6 +35,7 @@ export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler
       idempotencyKey: route.changes && idempotencyKeyOf(request),
       query: readQuery(query, searchOf(request)),
       body: check && (cloudEvent ? cloudEventOf(request, route, check) : checked(bodyOf(request, route), check)),
+      lines: route.lines && linesOf(request),
       view,
       prefix,
       request,
@@ -52,12 +53,15 @@ export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler
   app.route({
     method: route.method,
     url: route.path.slice(app.prefix.length - prefix.length).replaceAll(/\{(\w+)\}/g, ":$1"),
-    // A HEAD of an event stream would open one.
-    exposeHeadRoute: route.answers[200]?.type !== "text/event-stream",
+    // A HEAD of a stream would open one.
+    exposeHeadRoute: !streams.has(route.answers[200]?.type ?? ""),
+    config: { bodyLimit: route.lines?.limit } satisfies BodyConfig,
     errorHandler: (error, request, reply) => sendProblem(error, request, reply, log, cloudEvent ? dataPointer(request) : base),
     handler: serve,
   });
 }
+
+const streams: ReadonlySet<string> = new Set([mediaTypes.events, mediaTypes.lines]);
 
 function checked(body: unknown, check: (body: unknown) => void): unknown {
   check(body);

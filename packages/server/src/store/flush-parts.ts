@@ -3,11 +3,17 @@
  *
  * 1. A first turn that closes its run at once takes an id and frees it again: it and another first turn with that id are judged one after the other, in
  *    parts of their own.
+ * 2. A turn with a successor frees an id and takes it again: it is a part of its own.
  */
 import { isOpenStatus, type TurnWrite } from "../engine/ports/store.ts";
 
 /** Splits turns into parts to be committed one after another; nearly always one. */
 export function flushParts(turns: readonly TurnWrite[]): readonly (readonly TurnWrite[])[] {
+  const alone = turns.findIndex((turn) => turn.successor !== undefined);
+  if (alone >= 0 && turns.length > 1)
+    return [turns.slice(0, alone), turns.slice(alone, alone + 1), turns.slice(alone + 1)].flatMap((part) =>
+      part.length === 0 ? [] : flushParts(part),
+    );
   if (!turns.some((turn) => turn.create !== undefined && isClosing(turn))) return [turns];
   const parts: (readonly TurnWrite[])[] = [];
   let rest = turns;

@@ -16,7 +16,6 @@ import {
   type InboxMessage,
   type InstanceKey,
   type InstanceRow,
-  isOpenStatus,
   type ListFilter,
   type Publication,
   type RunImport,
@@ -32,7 +31,7 @@ import { least } from "./memory/heap.ts";
 import { type RunRecord, toRow } from "./memory/run-record.ts";
 import { startSlot, Tables } from "./memory/tables.ts";
 import { earliest } from "./memory/timer-queue.ts";
-import { checkStorable, messageProblem } from "./storable.ts";
+import { checkImport, checkStorable, messageProblem } from "./storable.ts";
 import { compareText } from "./text-order.ts";
 
 /** A store that lives as long as the provider: open it again and the data is still there. */
@@ -101,11 +100,7 @@ class MemoryStore implements Store {
   }
 
   async importRun(run: RunImport) {
-    const { row, turns, inbox } = run;
-    const { tenant, id, workflow, version, correlationId } = row;
-    checkStorable({ tenant, run: row.run, id, workflow, version, correlationId });
-    for (const { node, events } of turns) checkStorable({ node, events });
-    if (isOpenStatus(row.status)) for (const { message, fact } of inbox) checkStorable({ message, fact });
+    checkImport(run);
     return this.#open().importRun(run);
   }
 

@@ -5,7 +5,14 @@
  *    form for it). JSON text, as `JSON.stringify` makes it, never does: it escapes all three.
  */
 import { WovyrError } from "@wovyr/sdk";
-import type { DeadLetterWrite, InboxMessage, NewInstance, TurnWrite } from "../engine/ports/store.ts";
+import {
+  type DeadLetterWrite,
+  type InboxMessage,
+  isOpenStatus,
+  type NewInstance,
+  type RunImport,
+  type TurnWrite,
+} from "../engine/ports/store.ts";
 
 declare global {
   interface String {
@@ -80,6 +87,26 @@ function badTurnField(turn: TurnWrite): string | undefined {
     if (field !== undefined) return `deadLetters.${field}`;
   }
   for (const effect of turn.deadLettersDone) if (!isStorable(effect)) return "deadLettersDone";
+  const field = turn.successor === undefined ? undefined : badImportField(turn.successor);
+  return field === undefined ? undefined : `successor.${field}`;
+}
+
+/** Refuses a run that no provider can keep. */
+export function checkImport(run: RunImport): void {
+  const field = badImportField(run);
+  if (field !== undefined) throw new UnstorableTextError(field);
+}
+
+function badImportField({ row, turns, inbox, startKey }: RunImport): string | undefined {
+  const { tenant, run, id, workflow, version, correlationId } = row;
+  const texts = { tenant, run, id, workflow, version, correlationId, "startKey.key": startKey?.key, "startKey.digest": startKey?.digest };
+  for (const [field, text] of Object.entries(texts)) if (text !== undefined && !isStorable(text)) return field;
+  for (const { node, events } of turns) {
+    if (!isStorable(node)) return "turns.node";
+    if (!isStorable(events)) return "turns.events";
+  }
+  if (!isOpenStatus(row.status)) return undefined;
+  for (const { message, fact } of inbox) if (!isStorable(message) || !isStorable(fact)) return "inbox";
   return undefined;
 }
 

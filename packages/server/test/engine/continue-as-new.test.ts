@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { activity, all, awaitEvent, child, event, sleep, Type, update, WorkflowError, workflow } from "@wovyr/sdk";
+import { activity, all, awaitEvent, child, event, sleep, spawn, Type, update, WorkflowError, workflow } from "@wovyr/sdk";
 import { memoryStore, type StoreProvider } from "@wovyr/server";
 import { inCase, inEachCache } from "./case.ts";
 
@@ -148,6 +148,21 @@ test("what is open ends with the run, finally blocks run, and handlers of update
     assert.equal(await run.result(), "done");
     assert.equal(await answer, "UPDATE_UNFINISHED");
     assert.deepEqual([...new Set(log)], ["left 1", "left 0"]);
+  });
+});
+
+test("the end of a child of a run that has gone on as a new one comes to nothing", async () => {
+  const never = event("never");
+  const endless = workflow("endless", async function* () {
+    yield* awaitEvent(never);
+  });
+  const restless = workflow("restless", async function* (left: number, ctx) {
+    yield* spawn(child(endless));
+    yield* sleep("1h");
+    return left === 0 ? "done" : yield* ctx.continueAsNew(left - 1);
+  });
+  await inEachCache({ workflows: [restless, endless] }, async (env) => {
+    assert.equal(await (await env.start(restless, 2)).result(), "done");
   });
 });
 

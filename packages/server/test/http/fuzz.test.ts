@@ -6,7 +6,7 @@ import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { decodePayload, encodePayload, errorCodes, type OperationId, ProblemSchema, pathOf, type Route, routes } from "@wovyr/sdk/internal";
 import fc from "fast-check";
 import { errorsOf } from "../../src/http/openapi.ts";
-import type { Served } from "./orchestrated.ts";
+import { echo, type Served } from "./orchestrated.ts";
 import { samples } from "./samples.ts";
 import { closed, fitting } from "./schema-arbitrary.ts";
 import { seeded } from "./seeded.ts";
@@ -15,10 +15,17 @@ let served: Served;
 const closers: (() => unknown)[] = [];
 before(async () => {
   served = await seeded({ after: (close) => void closers.push(close as () => unknown) });
+  const run = await served.local.start(echo, { at: new Date(0) });
+  await run.result();
+  for await (const line of run.export()) exported.push(line);
+  await run.delete();
 });
 after(async () => {
   for (const close of closers) await close();
 });
+
+/** Lines of a run that is not there any more. */
+const exported: string[] = [];
 
 const problemCheck = TypeCompiler.Compile(closed(ProblemSchema));
 
@@ -28,8 +35,8 @@ const anyText = fc.string({ unit: "binary", maxLength: 12 });
 
 function namesOf(operationId: OperationId, route: Route): fc.Arbitrary<Record<string, string>> {
   const parameters = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
-  // A stream of an open run would not end.
-  const ids = operationId === "streamInstance" ? ended : known;
+  // A stream of an open run would not end; what is deleted would be missing.
+  const ids = operationId === "streamInstance" ? ended : operationId === "deleteInstance" ? ["removable", "waiting"] : known;
   const unknownId = fc.stringMatching(/^[a-z0-9_.:~@-]{1,9}$/).map((id) => `no-${id}`);
   const word = fc.stringMatching(/^[a-z0-9_.:~@-]{1,9}$/);
   const one = (parameter: string) =>
@@ -69,11 +76,14 @@ function queryOf(route: Route): fc.Arbitrary<string> {
     );
 }
 
-function bodyOf(route: Route): fc.Arbitrary<{ body: string; type: string } | undefined> {
+function bodyOf(operationId: OperationId, route: Route): fc.Arbitrary<{ body: string; type: string } | undefined> {
+  if (route.lines !== undefined) return linesLike().map((lines) => ({ body: lines, type: "application/x-ndjson" }));
   if (route.body === undefined) return fc.constant(undefined);
   const fits = fitting(route.body.schema);
   const almost = fc.tuple(fits, fc.string(), fc.jsonValue()).map(([value, key, extra]) => ({ ...(value as object), [key]: extra }));
+  const sample = JSON.stringify(samples[operationId].body ?? {});
   return fc.oneof(
+    fc.constant({ body: sample, type: "application/json" }),
     { weight: 4, arbitrary: fits.map((value) => ({ body: JSON.stringify(value), type: "application/json" })) },
     { weight: 2, arbitrary: fits.map((value) => ({ body: encodePayload(value), type: "application/vnd.wovyr+json" })) },
     almost.map((value) => ({ body: JSON.stringify(value), type: "application/json" })),
@@ -81,6 +91,19 @@ function bodyOf(route: Route): fc.Arbitrary<{ body: string; type: string } | und
     fc.jsonValue().map((value) => ({ body: JSON.stringify(value), type: "application/json" })),
     fc.string({ unit: "binary" }).map((body) => ({ body, type: "application/vnd.wovyr+json" })),
   );
+}
+
+/** What was exported, whole, with a line that is missing, said twice or broken, or something else. */
+function linesLike(): fc.Arbitrary<string> {
+  const whole = fc.constant(exported.join("\n"));
+  const bent = fc.tuple(fc.nat(exported.length - 1), fc.nat(), fc.string(), fc.boolean()).map(([line, at, text, whole]) => {
+    const lines = [...exported];
+    const old = lines[line] ?? "";
+    const place = at % (old.length + 1);
+    lines.splice(line, 1, ...(whole ? [text] : [old.slice(0, place) + text + old.slice(place)]));
+    return lines.join("\n");
+  });
+  return fc.oneof(whole, { weight: 3, arbitrary: bent }, fc.string({ unit: "binary" }));
 }
 
 function typed(value: unknown): { body: string; type: string } {
@@ -113,7 +136,7 @@ for (const [id, route] of Object.entries<Route>(routes)) {
     const request = fc.record({
       names: fc.oneof({ weight: 3, arbitrary: fc.constant({ ...samples[operationId].names }) }, namesOf(operationId, route)),
       query: fc.oneof({ weight: 2, arbitrary: fc.constant("") }, queryOf(route)),
-      body: bodyOf(route),
+      body: bodyOf(operationId, route),
       key: fc.option(fc.oneof(fc.constantFrom("k1", "k2"), fc.stringMatching(/^[!-~]{1,30}$/), fc.string()), { nil: undefined }),
       lastEventId: fc.option(fc.oneof(fc.string(), fc.constant("x:1")), { nil: undefined }),
     });

@@ -5,6 +5,7 @@ export type Sample = {
   readonly names?: Readonly<Record<string, string>>;
   readonly query?: string;
   readonly body?: object;
+  readonly lines?: string;
   readonly status: number;
 };
 
@@ -55,6 +56,16 @@ export const samples: { readonly [K in OperationId]: Sample } = {
   retryCompensation: { names: { id: "waiting2", effect: "~0" }, body: { note: "the card works again" }, status: 404 },
   skipCompensation: { names: { id: "waiting2", effect: "~0" }, body: {}, status: 404 },
   resolveCompensation: { names: { id: "waiting2", effect: "~0" }, body: { note: "paid back by hand" }, status: 404 },
+  pauseInstance: { names: { id: "waiting2" }, body: { reason: "look first" }, status: 202 },
+  resumeInstance: { names: { id: "waiting2" }, status: 202 },
+  forkInstance: { names: { id: "completed" }, body: { id: "forked", input: 1 }, status: 201 },
+  resetInstance: { names: { id: "failed" }, body: { to: "last", reason: "once more" }, status: 201 },
+  exportInstance: { names: { id: "waiting" }, status: 200 },
+  importInstances: { lines: "{}", status: 422 },
+  deleteInstance: { names: { id: "removable" }, status: 200 },
+  startBatchOperation: { body: { operation: { type: "wake" }, filter: { workflow: "echo", status: ["Waiting"] } }, status: 202 },
+  getBatchOperation: { names: { id: "batch" }, status: 200 },
+  cancelBatchOperation: { names: { id: "batch" }, status: 409 },
   terminateInstance: { names: { id: "waiting2" }, body: { reason: "no longer needed" }, status: 202 },
   live: { status: 200 },
   ready: { status: 200 },

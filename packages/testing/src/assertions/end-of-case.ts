@@ -8,7 +8,7 @@
  * 5. The process has seen neither an unhandled rejection nor a warning.
  */
 import type { AnyWorkflow } from "@wovyr/sdk";
-import { checkOptions, foldHistory, type HistoryFact, type InstanceState, type Turn } from "@wovyr/sdk/internal";
+import { checkOptions, foldHistory, type HistoryFact, InstanceState, type Turn } from "@wovyr/sdk/internal";
 import { type InboxMessage, type InstanceRow, retryTimer, type TimerRow } from "@wovyr/server/internal";
 import { checkFlag, checkFunction, refuse, shown } from "../checks.ts";
 import type { TestEnvironment } from "../environment/environment.ts";
@@ -158,8 +158,9 @@ function runProblems(
         problems.push(`is closed, and its child ${child.row.run} goes on`);
     return problems;
   }
-  if (state.parked !== undefined) {
-    if (mine.length > 0) problems.push(`is parked with timer rows: ${mine.map((timer) => timer.effect).join(", ")}`);
+  if (state.held) {
+    if (mine.length > 0) problems.push(`is ${row.status} with timer rows: ${mine.map((timer) => timer.effect).join(", ")}`);
+    if (row.busy) problems.push(`is ${row.status} and stored as busy`);
     return problems;
   }
   const wanted = new Map<string, number>();
@@ -174,6 +175,7 @@ function runProblems(
   for (const [effect, open] of state.children) {
     const child = byRun.get(open.run);
     if (child?.row.closedAt === undefined && child !== undefined) continue;
+    if ([...byRun.values()].some(({ row: other }) => goesOnFor(other, row.run, effect))) continue;
     if (!messages.some((message) => message.message === `child:${effect}`)) problems.push(`waits for child ${effect}, which is not open`);
   }
   // A condition may be met by an event or an update that the run handles; what is stuck waits for somebody's decision.
@@ -182,6 +184,10 @@ function runProblems(
   if (sources + messages.length === 0) problems.push("is open and nothing can wake it");
   return problems;
 }
+
+/** Whether an open run is the child that a parent waits for with an effect: the one that was started, or one that took its place. */
+const goesOnFor = ({ parent, closedAt }: InstanceRow, run: string, effect: string) =>
+  closedAt === undefined && parent?.run === run && parent.effect === effect;
 
 function abandoned(child: StoredRun, byRun: ReadonlyMap<string, StoredRun>): boolean {
   const { parent } = child.row;
@@ -209,7 +215,12 @@ async function acknowledgedProblems(environment: TestEnvironment, runs: readonly
     if (type === "EventReceived") count(`${ids.get(run)} ${name}`);
   }
   const problems: string[] = [];
+  const remaining = new Set(ids.values());
+  const deleted = new Set(environment.acknowledged.flatMap((told) => (told.kind === "delete" ? [told.run ?? told.id] : [])));
   for (const told of environment.acknowledged) {
+    if (told.kind === "delete" || deleted.has(told.id) || (told.kind === "start" && deleted.has(told.run))) continue;
+    // Its time may be over.
+    if (environment.retains && !remaining.has(told.id)) continue;
     if (told.kind === "start" && !known.has(told.run))
       problems.push(`the start of ${told.id} (${told.run}) was acknowledged, and there is no such run`);
     if (told.kind === "publication")
@@ -239,17 +250,29 @@ function executionProblems(environment: TestEnvironment, { row, turns }: StoredR
   return problems;
 }
 
-/** Attempts of each activity: the first, those that a retry or a lost process started; of one that runs once at most, those that were recorded as begun. */
+/**
+ * Attempts of each activity that the run itself made: the first, those that a retry or a lost process started, those that began again; of one that runs once at
+ * most, those that were recorded as begun.
+ */
 function recordedAttempts(turns: readonly Turn[]): Map<string, number> {
   const attempts = new Map<string, number>();
   const recordedFirst = new Set<string>();
-  for (const turn of turns)
+  const add = (effect: string) => attempts.set(effect, (attempts.get(effect) ?? 0) + 1);
+  const state = new InstanceState();
+  for (const turn of turns) {
+    state.beginTurn(turn.at);
     for (const fact of turn.events) {
+      state.fold(fact);
       if (fact.type === "ActivityScheduled" && fact.semantics !== undefined) recordedFirst.add(fact.effect);
       const begins =
         fact.type === "AttemptStarted" ||
         ((fact.type === "ActivityScheduled" || (fact.type === "AttemptLost" && fact.cause === "crash")) && !recordedFirst.has(fact.effect));
-      if (begins) attempts.set(fact.effect, (attempts.get(fact.effect) ?? 0) + 1);
+      if (begins) add(fact.effect);
+      if (fact.type !== "Forked" && fact.type !== "Imported") continue;
+      if (fact.type === "Forked") attempts.clear();
+      for (const [effect, activity] of state.activities) if (activity.state === "Running") add(effect);
     }
+    state.endTurn();
+  }
   return attempts;
 }

@@ -1,7 +1,14 @@
 /** What may be said to `createTestEnvironment`: checked before anything is opened. */
 import type { AnyWorkflow, Classifier, Duration, RetryPolicy } from "@wovyr/sdk";
 import { checkClassifier, checkOptions, defaultLimits, milliseconds, type PayloadCodec, resolveRetry } from "@wovyr/sdk/internal";
-import { type DeterminismGuard, defaultJournalLimits, type EngineLimits, type StoreProvider } from "@wovyr/server/internal";
+import {
+  type DeterminismGuard,
+  defaultJournalLimits,
+  type EngineLimits,
+  type RetentionOptions,
+  retentionTimes,
+  type StoreProvider,
+} from "@wovyr/server/internal";
 import { checkDate, checkFlag, checkOneOf, checkSeed, checkWhole, checkWorkflows, refuse, shown } from "../checks.ts";
 import type { Fake } from "../fakes/fake.ts";
 
@@ -43,6 +50,8 @@ export type TestEnvironmentOptions = {
   readonly lease?: Duration;
   /** How long publications with a key are kept, in virtual time; default "7 days". */
   readonly publicationRetention?: Duration;
+  /** How long closed runs are kept, as `createOrchestrator` takes it; default: for ever. */
+  readonly retention?: RetentionOptions;
   /** Real time that an attempt of an activity, a call of the store or a codec may take while somebody waits; then those who wait are rejected. Default "1m". */
   readonly patience?: Duration;
   /** A fake that nobody ever called rejects the disposal: its name may be misspelt. Default false. */
@@ -66,6 +75,7 @@ const known: readonly (keyof TestEnvironmentOptions)[] = [
   "determinismGuard",
   "lease",
   "publicationRetention",
+  "retention",
   "patience",
 ];
 
@@ -101,6 +111,7 @@ export function checkEnvironmentOptions(options: TestEnvironmentOptions): void {
   checkClassifier(options.classify, "createTestEnvironment");
   if (lease !== undefined) milliseconds(lease, "`lease`");
   if (publicationRetention !== undefined) milliseconds(publicationRetention, "`publicationRetention`");
+  if (options.retention !== undefined) retentionTimes(options.retention);
   if (patience !== undefined && milliseconds(patience, "`patience`") < 1) refuse("`patience` must be at least 1 ms");
   checkLimits(options.limits, "`limits`");
 }

@@ -30,6 +30,7 @@ import {
   isStatementAt,
   memoryStore,
   openStatuses,
+  retentionTimes,
   type Store,
   type StoreProvider,
 } from "@wovyr/server/internal";
@@ -331,6 +332,11 @@ export class TestEnvironment implements AsyncDisposable {
     return limitsOf(this.#options);
   }
 
+  /** Whether closed runs are removed when their time is over. */
+  get retains(): boolean {
+    return this.#options.retention !== undefined;
+  }
+
   /** How often the engine was dropped without a graceful end. */
   get crashes(): number {
     return this.#crashes;
@@ -398,6 +404,7 @@ export class TestEnvironment implements AsyncDisposable {
       retry: this.#options.retry,
       classify: this.#options.classify,
       limits: this.limits,
+      retention: this.#options.retention === undefined ? undefined : retentionTimes(this.#options.retention),
       guard: this.#guard,
       node: `test-${this.#lives}`,
       lease: this.#options.lease === undefined ? century : milliseconds(this.#options.lease, "`lease`"),

@@ -13,7 +13,9 @@ export type Acknowledged =
   | { readonly kind: "start"; readonly id: string; readonly run: string }
   | { readonly kind: "event"; readonly id: string; readonly name: string }
   | { readonly kind: "publication"; readonly id: string; readonly name: string; readonly started: readonly string[] }
-  | { readonly kind: "cancel" | "terminate"; readonly id: string };
+  | { readonly kind: "cancel" | "terminate"; readonly id: string }
+  /** Of one run, or of all that the id had. */
+  | { readonly kind: "delete"; readonly id: string; readonly run: string | undefined };
 
 export type Surroundings = {
   /** Awaits a call that is under way, while time may jump: it may wait for an outage to end. */
@@ -173,6 +175,27 @@ export class OperationsRelay {
           (operations) => operations.terminate(id, options),
           () => [{ kind: "terminate", id }],
         ),
+      pause: (id, options) => this.#call(`pause() of ${id}`, (operations) => operations.pause(id, options)),
+      resume: (id, options) => this.#call(`resume() of ${id}`, (operations) => operations.resume(id, options)),
+      fork: (id, request) => this.#noted(`fork() of ${id}`, (operations) => operations.fork(id, request), started),
+      reset: (id, request) => this.#noted(`reset() of ${id}`, (operations) => operations.reset(id, request), started),
+      export: (id, options) => live().export(id, options),
+      import: (lines) =>
+        this.#noted(
+          "import()",
+          (operations) => operations.import(lines),
+          (runs) => runs.flatMap(started),
+        ),
+      delete: (id, options) =>
+        this.#noted(
+          `delete() of ${id}`,
+          (operations) => operations.delete(id, options),
+          () => [{ kind: "delete", id, run: options?.runId }],
+        ),
+      startBatchOperation: (request) => this.#call("batches.start()", (operations) => operations.startBatchOperation(request)),
+      getBatchOperation: (id) => this.#call(`batches.get(${id})`, (operations) => operations.getBatchOperation(id)),
+      cancelBatchOperation: (id, options) =>
+        this.#call(`batches.cancel(${id})`, (operations) => operations.cancelBatchOperation(id, options)),
       health: () => this.#call("health()", (operations) => operations.health()),
     };
   }

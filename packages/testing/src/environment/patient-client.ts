@@ -6,7 +6,12 @@ export type Await = <O>(handle: Handle<O>, result: Promise<O>) => Promise<O>;
 
 export function patientClient(client: Client, patiently: Await): Client {
   const patient = <O>(handle: Handle<O>): Handle<O> =>
-    Object.freeze({ ...handle, result: (options: Parameters<Handle<O>["result"]>[0]) => patiently(handle, handle.result(options)) });
+    Object.freeze({
+      ...handle,
+      result: (options: Parameters<Handle<O>["result"]>[0]) => patiently(handle, handle.result(options)),
+      fork: async (options: Parameters<Handle<O>["fork"]>[0]) => patient(await handle.fork(options)),
+      reset: async (options: Parameters<Handle<O>["reset"]>[0]) => patient(await handle.reset(options)),
+    });
   return {
     start: async (...args) => patient(await client.start(...args)),
     execute: async (...args) => patient(await client.start(...args)).result(),
@@ -17,5 +22,7 @@ export function patientClient(client: Client, patiently: Await): Client {
     handle: ((...args: [never, string]) => patient(client.handle(...args))) as Client["handle"],
     publish: (event, ...args) => client.publish(event, ...args),
     list: (filter) => client.list(filter),
+    import: (lines) => client.import(lines),
+    batches: client.batches,
   };
 }

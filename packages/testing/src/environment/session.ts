@@ -16,6 +16,7 @@ import {
   type Loop,
   type Random,
   Registry,
+  type RetentionTimes,
   type Store,
   type StoreProvider,
   systemLoop,
@@ -42,6 +43,7 @@ export type SessionOptions = {
   readonly retry: RetryPolicy | undefined;
   readonly classify: Classifier | undefined;
   readonly limits: EngineLimits;
+  readonly retention: RetentionTimes | undefined;
   readonly guard: WorkflowGuard | undefined;
   readonly node: string;
   /** Milliseconds. */
@@ -84,13 +86,29 @@ export class Session {
     this.#options = options;
     this.node = options.node;
     this.#calls = new CallsUnderWay(options.moved);
-    const { provider, fakes, clock, codec, log, random, limits, guard, node, lease, publicationRetention, deadOwners, retry, classify } =
-      options;
+    const {
+      provider,
+      fakes,
+      clock,
+      codec,
+      log,
+      random,
+      limits,
+      retention,
+      guard,
+      node,
+      lease,
+      publicationRetention,
+      deadOwners,
+      retry,
+      classify,
+    } = options;
     this.host = new EngineHost({
       random,
       retry,
       classify,
       limits,
+      retention,
       guard,
       node,
       lease,

@@ -10,6 +10,12 @@ export function neverEnds(id: string, state: InstanceState, lines: readonly stri
       code: (code ?? "TIMED_OUT") as ErrorCode,
     });
   }
+  if (state.paused !== undefined) {
+    const why = state.paused.reason === undefined ? "" : ` (${state.paused.reason})`;
+    return new WovyrError(`${id} will not end for now: it is paused${why}, and takes no step before \`resume()\`${at}.`, {
+      code: "TIMED_OUT",
+    });
+  }
   const waits = openWaits(state, workflows).join(", ") || "nothing that is recorded";
   return new WovyrError(`${id} will never end: no timer is open, nothing is running, and it waits for ${waits}${at}.`, {
     code: "TIMED_OUT",
@@ -23,6 +29,7 @@ export function openWaits(state: InstanceState, workflows: readonly AnyWorkflow[
       ? ""
       : `, whose workflow "${name}" is not registered: add it to \`workflows\`, or fake it`;
   return [
+    ...(state.paused === undefined ? [] : ["resume(), for it is paused"]),
     ...(state.parked === undefined ? [] : [`other code, for it is parked (${state.parked.message})`]),
     ...[...state.waits.values()].map(({ name, key }) => `event "${name}"${keyText(key)}`),
     ...[...state.children.values()].map((child) => `child "${child.id}"${unknown(child.workflow)}`),

@@ -141,7 +141,13 @@ class EventWriter {
       case "EventConsumed":
       case "CancelRequested":
       case "TerminateRequested":
+      case "PauseRequested":
+      case "ResumeRequested":
         return [this.#word(fields, "mode"), this.#message(fields)];
+      case "ResetRequested":
+        return [`to event ${this.#word(fields, "to")}`, this.#instance(fields), this.#message(fields)];
+      case "Forked":
+        return this.#forked(fields);
       case "SideEffectRecorded":
         return fields.has("failure") ? [this.#failure(fields.take("failure"))] : [this.#value(fields.take("value"))];
       case "VariablesChanged":
@@ -175,6 +181,20 @@ class EventWriter {
   #notUndone(fields: Fields): string {
     const compensation = fields.take("compensation");
     return compensation === undefined ? "" : `and ${this.#failure(compensation)}`;
+  }
+
+  #forked(fields: Fields): string[] {
+    const { id, run } = fields.take("from") as { readonly id: string; readonly run: string };
+    const from = id === run ? this.#labels.of("run", run) : `${this.#labels.in(id)} (${this.#labels.of("run", run)})`;
+    const children = (fields.take("children") ?? []) as readonly { readonly effect: string; readonly run: string }[];
+    fields.take("correlationId");
+    return [
+      fields.take("reset") === true ? "in the place of" : "from",
+      from,
+      `at event ${this.#word(fields, "at")}`,
+      this.#instance(fields),
+      ...children.map((child) => `child [${child.effect}] as ${this.#labels.of("run", child.run)}`),
+    ];
   }
 
   #started(fields: Fields): string[] {

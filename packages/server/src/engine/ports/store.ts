@@ -203,6 +203,8 @@ export type TurnWrite = {
    * and events stay.
    */
   readonly deadLettersDone: readonly string[];
+  /** Given with a turn that closes its run: the run that takes its place, and its id, is written with it or not at all. */
+  readonly successor?: RunImport;
 };
 
 export type ShardEpoch = { readonly shard: number; readonly epoch: number };
@@ -247,7 +249,16 @@ export type InstanceRow = {
   readonly closedAt?: number;
   readonly parent?: ParentLink;
   readonly correlationId?: string;
+  /** Where its history comes from, if it did not record all of it itself. */
+  readonly origin?: RunOrigin;
   readonly attributes: Attributes;
+};
+
+export type RunOrigin = {
+  /** The run whose events up to number `at` were copied; `reset` when this one took its place. */
+  readonly from?: { readonly id: string; readonly run: string; readonly at: number; readonly reset?: true };
+  /** How many events it had when it came from another store. */
+  readonly importedAt?: number;
 };
 
 export type HistoryRow = {
@@ -271,7 +282,11 @@ export type RunImport = {
   readonly turns: readonly HistoryRow[];
   /** What wakes it. An import of a closed run has none. */
   readonly inbox: readonly Pick<InboxMessage, "message" | "fact">[];
+  /** As with a new instance. */
+  readonly startKey?: NonNullable<NewInstance["startKey"]>;
 };
+
+export type ImportOutcome = "done" | "id-taken" | "run-exists" | "key-taken";
 
 export type Heartbeat = EffectKey & {
   readonly attempt: number;
@@ -369,9 +384,9 @@ export interface Store {
 
   /**
    * Writes a run with its whole history in one transaction, without owning its shard: `run-exists` when the tenant has a run of this name, `id-taken` when
-   * it is open and an open run has its id. Then nothing is written.
+   * it is open and an open run has its id, `key-taken` when its start key is in use. Then nothing is written.
    */
-  importRun(run: RunImport): Promise<"done" | "id-taken" | "run-exists">;
+  importRun(run: RunImport): Promise<ImportOutcome>;
   /** Removes closed runs with all that belongs to them, in one transaction; open ones are left alone. Says how many there were. */
   deleteRuns(keys: readonly InstanceKey[]): Promise<number>;
   /**

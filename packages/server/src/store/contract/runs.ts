@@ -69,6 +69,61 @@ export function runs({ test, store }: Suite): void {
     ],
   });
 
+  test("where a run comes from is kept, and its start key is its own; one that is in use refuses all of it", async () => {
+    const at = await scenario(store());
+    const origin = { from: { id: "o", run: "above", at: 5, reset: true }, importedAt: 5 } as const;
+    const startKey = { key: "fork o k", digest: "d" };
+    const run = { ...imported(at, { origin }), startKey };
+    assert.equal(await store().importRun(run), "done");
+    assert.deepEqual((await store().getInstance(run.row))?.origin, origin);
+    assert.deepEqual((await store().listInstances(at.tenant, {}, { limit: 1 }))[0]?.origin, origin);
+    assert.deepEqual(await store().findStartKey(at.tenant, "order", startKey.key), { run: run.row.run, digest: "d" });
+    const again = { ...imported(at), startKey };
+    assert.equal(await store().importRun(again), "key-taken");
+    assert.equal(await store().getInstance(again.row), undefined);
+    assert.deepEqual(await inboxOf(at, again.row.run), []);
+    assert.equal(await store().importRun({ ...again, startKey: { key: "other", digest: "d" } }), "done");
+  });
+
+  test("a run and the one that takes its place are written together: the one ends, the other has its id, history and messages", async () => {
+    const at = await scenario(store());
+    const turn = await start(at, { timers: [{ effect: "1", due: 9 }] });
+    const id = turn.create?.id ?? "";
+    const successor = { ...imported(at, { id, shard: shard(at) }), startKey: { key: "reset k", digest: "d" } };
+    const neighbour = firstTurn(at);
+    const closing = next(at, turn, { status: "Terminated", successor });
+    assert.deepEqual(await commit(at, neighbour, closing), [neighbour.run, turn.run]);
+    assert.equal((await store().getInstance(turn))?.status, "Terminated");
+    assert.equal((await store().findInstance(at.tenant, id))?.run, successor.row.run);
+    const [loaded] = await store().loadInstances([successor.row]);
+    assert.deepEqual(loaded, { row: { ...successor.row, nonce: "", attributes: successor.attributes }, turns: successor.turns });
+    assert.deepEqual(await inboxOf(at, successor.row.run), ["second", "first"]);
+    assert.deepEqual(await timersOf(at, turn.run), []);
+    assert.equal((await store().findStartKey(at.tenant, "order", "reset k"))?.run, successor.row.run);
+  });
+
+  test("a run whose successor cannot be written does not end, and neither does one whose turn is refused have one", async () => {
+    const at = await scenario(store());
+    const turn = await start(at);
+    const id = turn.create?.id ?? "";
+    const run = imported(at, { id, shard: shard(at) });
+    const there = imported(at);
+    assert.equal(await store().importRun(there), "done");
+    for (const successor of [
+      { ...run, row: { ...run.row, run: there.row.run } },
+      { ...run, row: { ...run.row, id: there.row.id } },
+      { ...run, turns: run.turns.map((each) => ({ ...each, node: "\u0000" })) },
+    ]) {
+      const outcome = await store().commit({ fence: at.fence, turns: [next(at, turn, { status: "Terminated", successor })] });
+      assert.deepEqual([[...outcome.done], [...outcome.failed.keys()]], [[], [turn.run]]);
+      assert.equal((await store().getInstance(turn))?.status, "open");
+    }
+    const stale = { ...next(at, turn, { status: "Terminated", successor: run }), tail: 99 };
+    assert.deepEqual(await commit(at, stale), []);
+    assert.equal(await store().getInstance(run.row), undefined);
+    assert.deepEqual(await commit(at, next(at, turn, { status: "Terminated", successor: run })), [turn.run]);
+  });
+
   test("an imported run is there whole, is found like any other, and goes on under the owner of its shard", async () => {
     const at = await scenario(store());
     const run = imported(at);

@@ -1,4 +1,4 @@
-import type { Attributes, HistoryRow, InstanceRow, NewInstance, StoredStatus } from "../../engine/ports/store.ts";
+import type { Attributes, HistoryRow, InstanceRow, NewInstance, RunOrigin, StoredStatus } from "../../engine/ports/store.ts";
 import type { Timer } from "./timer-queue.ts";
 
 /** One run and all that belongs to it alone. */
@@ -8,6 +8,7 @@ export type RunRecord = {
   readonly shard: number;
   readonly instance: NewInstance;
   readonly createdAt: number;
+  readonly origin: RunOrigin | undefined;
   status: StoredStatus;
   busy: boolean;
   tail: number;
@@ -35,6 +36,7 @@ export function toRow(record: RunRecord): InstanceRow {
     ...(record.closedAt !== undefined && { closedAt: record.closedAt }),
     ...(parent !== undefined && { parent: { ...parent } }),
     ...(correlationId !== undefined && { correlationId }),
+    ...(record.origin !== undefined && { origin: record.origin }),
     attributes: record.attributes,
   };
 }

@@ -11,6 +11,7 @@ import {
   type Flush,
   type FlushOutcome,
   type Heartbeat,
+  type ImportOutcome,
   type InboxMessage,
   type InstanceKey,
   isOpenStatus,
@@ -103,7 +104,9 @@ export class Tables {
     const done = new Map<TurnWrite, RunRecord>();
     for (const turn of sound) {
       if (turn.create !== undefined) continue;
-      const record = this.#accept(turn);
+      const problem = this.#successorProblem(turn);
+      if (problem !== undefined) failed.set(turn.run, problem);
+      const record = problem === undefined ? this.#accept(turn) : undefined;
       if (record !== undefined) done.set(turn, record);
     }
     for (const turn of sound) {
@@ -122,6 +125,7 @@ export class Tables {
     for (const turn of applied) if (this.#handOn(turn, done.get(turn) as RunRecord)) found.add(turn.run);
     for (const turn of applied) if ((done.get(turn) as RunRecord).closedAt !== undefined) this.#clear(turn);
     for (const turn of applied) this.#recordDeadLetters(done.get(turn) as RunRecord, turn);
+    for (const { successor } of applied) if (successor !== undefined) this.importRun(successor);
     for (const turn of applied) doneRuns.add(turn.run);
   }
 
@@ -143,17 +147,29 @@ export class Tables {
     return { known: false, digest, position, at, reached: delivered.length, delivered };
   }
 
-  importRun({ row, attributes, turns, inbox }: RunImport): "done" | "id-taken" | "run-exists" {
+  importRun({ row, attributes, turns, inbox, startKey }: RunImport): ImportOutcome {
     const { id, workflow, version, parent, correlationId } = row;
     const tenant = this.tenant(row.tenant);
+    const slot = startKey && startSlot(workflow, startKey.key);
+    if (slot !== undefined && tenant.startKeys.has(slot)) return "key-taken";
     if (tenant.runs.has(row.run)) return "run-exists";
     if (row.closedAt === undefined && tenant.isOpen(id)) return "id-taken";
+    if (slot !== undefined && startKey !== undefined)
+      tenant.startKeys.set(slot, { run: row.run, digest: startKey.digest, at: row.createdAt });
     const record: RunRecord = {
       tenant: row.tenant,
       run: row.run,
       shard: row.shard,
-      instance: { id, workflow, version, ...(parent !== undefined && { parent }), ...(correlationId !== undefined && { correlationId }) },
+      instance: {
+        id,
+        workflow,
+        version,
+        ...(parent !== undefined && { parent }),
+        ...(correlationId !== undefined && { correlationId }),
+        ...(startKey !== undefined && { startKey }),
+      },
       createdAt: row.createdAt,
+      origin: structuredClone(row.origin),
       status: row.status,
       busy: row.busy,
       tail: row.tail,
@@ -234,11 +250,33 @@ export class Tables {
     return record !== undefined && record.closedAt === undefined;
   }
 
-  #accept(turn: TurnWrite): RunRecord | undefined {
+  /** The run that a turn belongs to, if it admits it. */
+  #admits(turn: TurnWrite): RunRecord | undefined {
     const record = this.run(turn);
-    if (record === undefined || record.closedAt !== undefined || record.tail !== turn.tail || record.shard !== turn.shard) return undefined;
-    this.#advance(record, turn);
+    return record?.closedAt === undefined && record?.tail === turn.tail && record.shard === turn.shard ? record : undefined;
+  }
+
+  #accept(turn: TurnWrite): RunRecord | undefined {
+    const record = this.#admits(turn);
+    if (record !== undefined) this.#advance(record, turn);
     return record;
+  }
+
+  /** Why the run that is to take another one's place cannot be written. */
+  #successorProblem(turn: TurnWrite): Error | undefined {
+    const { successor } = turn;
+    const record = successor && this.#admits(turn);
+    if (successor === undefined || record === undefined) return undefined;
+    const { row, startKey } = successor;
+    const tenant = this.tenant(row.tenant);
+    const outcome = tenant.runs.has(row.run)
+      ? "run-exists"
+      : row.id !== record.instance.id && tenant.isOpen(row.id)
+        ? "id-taken"
+        : startKey !== undefined && tenant.startKeys.has(startSlot(row.workflow, startKey.key))
+          ? "key-taken"
+          : undefined;
+    return outcome === undefined ? undefined : new Error(`the run that was to go on was not written: ${outcome}`);
   }
 
   #create(tenantName: string, run: string, shard: number, instance: NewInstance, at: number): RunRecord | undefined {
@@ -253,6 +291,7 @@ export class Tables {
       shard,
       instance,
       createdAt: at,
+      origin: undefined,
       status: "open",
       busy: false,
       tail: 0,

@@ -2,7 +2,8 @@
  * Commits a flush: one statement, one round trip.
  *
  * 1. A flush that the database rolled back because of others is sent again, a bounded number of times; nothing else is ever sent again.
- * 2. A flush that the database refuses because of its values is halved until the turns that are to blame stand alone; those fail, the others commit.
+ * 2. A turn with a successor, which comes alone, is one statement with it.
+ * 3. A flush that the database refuses because of its values is halved until the turns that are to blame stand alone; those fail, the others commit.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { WovyrError } from "@wovyr/sdk";
@@ -12,10 +13,14 @@ import { turnProblem } from "../storable.ts";
 import type { SqlDriver } from "./driver.ts";
 import { classify, unavailable } from "./failure-class.ts";
 import { type FlushParameters, flushParameters } from "./flush-parameters.ts";
+import { importParameterCount, importParameters } from "./run-import.ts";
 import { parseNumbers } from "./text-list.ts";
 
 const parameterCount = 75;
-const statement = `select done, rejected, receivers from wovyr.commit_1(${Array.from({ length: parameterCount }, (_, at) => `$${at + 1}`).join(",")})`;
+const places = (from: number, count: number) => Array.from({ length: count }, (_, at) => `$${from + at}`).join(",");
+const flushed = `wovyr.commit_1(${places(1, parameterCount)})`;
+const statement = `select done, rejected, receivers from ${flushed}`;
+const succeeding = `select done, rejected, receivers, case when done is null then wovyr.succeed_1(${places(parameterCount + 1, importParameterCount)}) end from ${flushed}`;
 const tries = 6;
 const pause = 5;
 
@@ -56,9 +61,13 @@ async function commitPart(driver: SqlDriver, flush: Flush, outcome: Outcome): Pr
 }
 
 async function send(driver: SqlDriver, parameters: FlushParameters): Promise<readonly unknown[]> {
+  const successor = parameters.order[0]?.successor;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const [row] = await driver.query("write", statement, parameters.values);
+      const [row] =
+        successor === undefined
+          ? await driver.query("write", statement, parameters.values)
+          : await driver.query("write", succeeding, [...parameters.values, ...importParameters(successor)]);
       return row ?? [];
     } catch (error) {
       if (classify(error) !== "again" || attempt === tries) throw error;

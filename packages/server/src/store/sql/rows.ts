@@ -1,5 +1,5 @@
 import type { ParentLink } from "@wovyr/sdk/internal";
-import type { HistoryRow, InboxMessage, InstanceRow, StoredStatus } from "../../engine/ports/store.ts";
+import type { HistoryRow, InboxMessage, InstanceRow, RunOrigin, StoredStatus } from "../../engine/ports/store.ts";
 import { decodeAttributes } from "./attribute-text.ts";
 import type { SqlValue } from "./driver.ts";
 import { separator } from "./text-list.ts";
@@ -23,7 +23,8 @@ export function readInstance(text: string): InstanceRow {
     ...(field(11) !== "" && { closedAt: Number(field(11)) }),
     ...(field(12) !== "" && { parent: JSON.parse(field(12)) as ParentLink }),
     ...(field(13) !== "" && { correlationId: field(13) }),
-    attributes: decodeAttributes(field(14)),
+    ...(field(14) !== "" && { origin: JSON.parse(field(14)) as RunOrigin }),
+    attributes: decodeAttributes(field(15)),
   };
 }
 

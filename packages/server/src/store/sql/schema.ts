@@ -61,6 +61,8 @@ export const instances = wovyr.table(
     /** JSON of a `ParentLink`. */
     parent: text("parent"),
     correlationId: text("correlation_id"),
+    /** JSON of a `RunOrigin`. */
+    origin: text("origin"),
   },
   (table) => [
     primaryKey({ name: "instances_pk", columns: [table.tenant, table.run] }),

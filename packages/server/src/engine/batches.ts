@@ -1,0 +1,229 @@
+/**
+ * Operations over many runs: a batch is an instance of a workflow of the engine's own (batch-workflow.ts), which lists do not show unless they are asked for it.
+ *
+ * 1. Only runs that were there when the batch began are touched: those whose ids sort before that of the batch's own first run.
+ * 2. A run that another group owns is left out, and so are batches, unless the filter names their workflow.
+ */
+import { ApiError, WovyrError } from "@wovyr/sdk";
+import {
+  type BatchDescription,
+  type BatchFailure,
+  type BatchOperation,
+  type BatchRequest,
+  checkName,
+  checkOptions,
+  type Delivered,
+  decodePayload,
+  digest,
+  encodePayload,
+  foldHistory,
+  type Operations,
+  statuses,
+} from "@wovyr/sdk/internal";
+import {
+  type BatchProgress,
+  type BatchState,
+  type BatchTarget,
+  batchWorkflow,
+  batchWorkflowName,
+  type FindRuns,
+  type FoundRuns,
+  type OperatedRuns,
+  type OperateOnRuns,
+} from "./batch-workflow.ts";
+import { begin } from "./begin.ts";
+import type { Engine } from "./engine.ts";
+import { listRows } from "./listing.ts";
+import type { Messages } from "./messages.ts";
+import type { InstanceRow } from "./ports/store.ts";
+import type { Start } from "./start.ts";
+import type { Tenancy } from "./tenancy.ts";
+
+/** Runs of one page. */
+const pageRuns = 200;
+const nothingYet: BatchProgress = { done: 0, failed: 0, failures: [] };
+
+export class Batches {
+  readonly #tenancy: Tenancy;
+  readonly #messages: Messages;
+
+  constructor(tenancy: Tenancy, messages: Messages) {
+    this.#tenancy = tenancy;
+    this.#messages = messages;
+  }
+
+  async start(request: BatchRequest): Promise<{ readonly id: string; readonly replayed: boolean }> {
+    const engine = this.#tenancy.acting();
+    checkBatch(request);
+    const start = startOf(engine, this.#tenancy.tenant, request);
+    const { startKey } = start.create;
+    const known = startKey && (await this.#known(engine, startKey));
+    if (known !== undefined) return { id: known.id, replayed: true };
+    if ((await begin(engine, start)) !== undefined) return { id: start.identity.id, replayed: false };
+    const made = startKey && (await this.#known(engine, startKey));
+    if (made !== undefined) return { id: made.id, replayed: true };
+    throw new ApiError(`An open instance has the id "${start.identity.id}". Use another id for the batch, or none.`, {
+      code: "INSTANCE_EXISTS",
+    });
+  }
+
+  async get(id: string): Promise<BatchDescription> {
+    const engine = this.#tenancy.engine();
+    const row = await this.#row(engine, id);
+    const state = foldHistory(await this.#tenancy.turns(engine, row.run));
+    if (state.start === undefined) throw new WovyrError(`batch "${id}" has not begun`, { code: "INTERNAL" });
+    const { operation, filter, startedAt, progress } = decodePayload(state.start.input) as BatchState;
+    const shown = {
+      ...nothingYet,
+      ...progress,
+      ...(state.variables === undefined ? {} : (decodePayload(state.variables) as BatchProgress)),
+    };
+    return {
+      id,
+      status: state.status,
+      operation,
+      filter,
+      ...shown,
+      startedAt: new Date(startedAt),
+      ...(row.closedAt !== undefined && { closedAt: new Date(row.closedAt) }),
+    };
+  }
+
+  async cancel(id: string, options: { readonly idempotencyKey?: string } = {}): Promise<Delivered> {
+    await this.#row(this.#tenancy.acting(), id);
+    return this.#messages.cancel(id, options);
+  }
+
+  async #row(engine: Engine, id: string): Promise<InstanceRow> {
+    checkName(id, "the id of a batch");
+    const row = await engine.options.store.findInstance(this.#tenancy.tenant, id);
+    if (row?.workflow === batchWorkflowName) return row;
+    throw new ApiError(`There is no batch "${id}".`, { code: "BATCH_NOT_FOUND" });
+  }
+
+  async #known(engine: Engine, startKey: { readonly key: string; readonly digest: string }): Promise<InstanceRow | undefined> {
+    const { tenant } = this.#tenancy;
+    const { store } = engine.options;
+    const known = await store.findStartKey(tenant, batchWorkflowName, startKey.key);
+    if (known === undefined) return undefined;
+    if (known.digest === startKey.digest) return store.getInstance({ tenant, run: known.run });
+    throw new ApiError(`The idempotency key "${startKey.key}" was used for another batch. Use a new key for a new request.`, {
+      code: "IDEMPOTENCY_CONFLICT",
+    });
+  }
+}
+
+function startOf(engine: Engine, tenant: string, { operation, filter, id: asked, idempotencyKey }: BatchRequest): Start {
+  const run = engine.newRunId();
+  const id = asked ?? run;
+  const { version } = batchWorkflow;
+  const state: BatchState = { operation, filter, key: `batch:${run}`, startedAt: engine.now(), cursor: run, progress: nothingYet };
+  const input = encodePayload(state, { limit: engine.options.limits.execution.payload, what: "a batch" });
+  return {
+    identity: { tenant, run, id, shard: engine.shardOf(tenant, id), workflow: batchWorkflowName, version, correlationId: id },
+    create: {
+      id,
+      workflow: batchWorkflowName,
+      version,
+      correlationId: id,
+      ...(idempotencyKey !== undefined && { startKey: { key: idempotencyKey, digest: digest([operation, filter, asked]) } }),
+    },
+    fact: { type: "InstanceStarted", id, workflow: batchWorkflowName, version, input, seed: engine.newSeed(), correlationId: id },
+  };
+}
+
+const optionsOf: Readonly<Record<BatchOperation["type"], readonly string[]>> = {
+  cancel: ["mode", "reason"],
+  terminate: ["reason"],
+  pause: ["reason"],
+  resume: [],
+  wake: [],
+  send: ["event", "payload"],
+  reset: ["to", "reason"],
+  delete: [],
+};
+
+/** Throws INVALID_OPTION or INVALID_NAME. */
+function checkBatch({ operation, filter, id }: BatchRequest): void {
+  if (id !== undefined) checkName(id, "the id of a batch");
+  const { type } = operation;
+  if (!Object.hasOwn(optionsOf, type))
+    throw new ApiError(`A batch cannot "${String(type)}"; it can ${Object.keys(optionsOf).join(", ")}.`, { code: "INVALID_OPTION" });
+  checkOptions(operation, ["type", ...optionsOf[type]], `the operation "${type}" of a batch`);
+  checkOptions(filter, ["workflow", "statuses", "attributes", "startedAfter", "startedBefore"], "the filter of a batch");
+  if (operation.type === "send") checkName(operation.event, "the name of an event");
+  if (
+    operation.type === "reset" &&
+    operation.to !== "first" &&
+    operation.to !== "last" &&
+    !(Number.isSafeInteger(operation.to) && operation.to >= 1)
+  )
+    throw new ApiError('A reset needs `to`: the number of an event, "first" or "last".', { code: "INVALID_OPTION" });
+  for (const status of filter.statuses ?? [])
+    if (!statuses.includes(status)) throw new ApiError(`"${status}" is no status of an instance.`, { code: "INVALID_OPTION" });
+}
+
+// ── what its activities do ─────────────────────────────────────────────────────────────────────────────────
+
+export async function findRuns(tenancy: Tenancy, { filter, cursor }: FindRuns): Promise<FoundRuns> {
+  const engine = tenancy.acting();
+  const { rows, next } = await listRows(tenancy, filter, { after: cursor, limit: pageRuns });
+  const own = rows.filter(({ shard }) => engine.ownership.epochOf(shard) !== undefined);
+  return { runs: own.map(({ id, run }) => ({ id, run })), ...(next !== undefined && { next }) };
+}
+
+/** Rejects when something passing stood in the way of one of them: then it is tried again, and what is done stays done. */
+export async function operateOnRuns(operations: Operations, { operation, key, runs }: OperateOnRuns): Promise<OperatedRuns> {
+  const outcomes = await Promise.all(runs.map((target) => outcomeOf(operations, operation, key, target)));
+  const failures = outcomes.filter((outcome) => outcome !== undefined);
+  return { done: runs.length - failures.length, failed: failures.length, failures: failures.slice(0, 20) };
+}
+
+async function outcomeOf(
+  operations: Operations,
+  operation: BatchOperation,
+  key: string,
+  target: BatchTarget,
+): Promise<BatchFailure | undefined> {
+  try {
+    await operate(operations, operation, key, target);
+    return undefined;
+  } catch (error) {
+    if (error instanceof ApiError && error.retryable) throw error;
+    const code = error instanceof WovyrError ? error.code : "INTERNAL";
+    // It is gone: this was done before.
+    if (operation.type === "delete" && code === "INSTANCE_NOT_FOUND") return undefined;
+    return { id: target.id, runId: target.run, code, message: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+async function operate(operations: Operations, operation: BatchOperation, idempotencyKey: string, { id, run }: BatchTarget): Promise<void> {
+  const { type, ...options } = operation;
+  const about = { runId: run, idempotencyKey };
+  switch (operation.type) {
+    case "cancel":
+      await operations.cancel(id, { ...options, ...about });
+      return;
+    case "terminate":
+      await operations.terminate(id, { ...options, ...about });
+      return;
+    case "pause":
+      await operations.pause(id, { ...options, ...about });
+      return;
+    case "resume":
+      await operations.resume(id, about);
+      return;
+    case "wake":
+      await operations.wake(id, about);
+      return;
+    case "send":
+      await operations.sendEvent(id, operation.event, operation.payload, about);
+      return;
+    case "reset":
+      await operations.reset(id, { to: operation.to, ...(operation.reason !== undefined && { reason: operation.reason }), ...about });
+      return;
+    case "delete":
+      await operations.delete(id, { runId: run });
+      return;
+  }
+}

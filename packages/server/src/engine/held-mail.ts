@@ -1,0 +1,76 @@
+/**
+ * What arrives for a run that takes no step: it is kept in the run's durable inbox until the run goes on.
+ *
+ * 1. Whoever sent it is told that it is done when it is durable.
+ * 2. What comes again by itself is not kept: timers and retries have rows, and that an attempt was lost is seen when the run is loaded.
+ * 3. A parked run will not answer for now: updates are turned away. A paused one will: they are kept like anything else.
+ * 4. Who delivers the inbox of a run waits first for what is on its way into it.
+ */
+import { ApiError } from "@wovyr/sdk";
+import { CancelledError, type Incoming } from "@wovyr/sdk/internal";
+import type { Engine } from "./engine.ts";
+import type { Instance } from "./instance.ts";
+import { type Mail, mailIdentity } from "./mail.ts";
+
+const comesAgain: ReadonlySet<Incoming["type"]> = new Set(["TimerFired", "AttemptStarted", "AttemptLost"]);
+
+export class HeldMail {
+  readonly #engine: Engine;
+  /** What is on its way into inboxes, by run. */
+  readonly #posts = new Map<string, Set<Promise<void>>>();
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  keep(instance: Instance, held: readonly Mail[]): void {
+    if (held.length === 0) return;
+    const { run } = instance.identity;
+    const unanswered = held.filter(({ fact }) => fact.type === "UpdateRequested" && instance.state.paused === undefined);
+    for (const { receipt } of unanswered) receipt?.refused(parkedNow(instance));
+    for (const { fact } of held)
+      if (fact.type === "AttemptStarted") this.#engine.dispatch.stop(run, fact.effect, new CancelledError("the run takes no step now"));
+    // What came from the inbox stays there.
+    const kept = held.filter((mail) => mail.inbox === undefined && !comesAgain.has(mail.fact.type) && !unanswered.includes(mail));
+    if (kept.length > 0) this.#track(run, this.#post(instance, kept));
+  }
+
+  /** Resolves when everything that is on its way into the inbox of a run is there, or came to nothing. */
+  async settled(run: string): Promise<void> {
+    for (let posts = this.#posts.get(run); posts !== undefined; posts = this.#posts.get(run)) await Promise.all(posts);
+  }
+
+  async #post({ identity: { tenant, run, shard } }: Instance, mail: readonly Mail[]): Promise<void> {
+    const { rows, options, ownership } = this.#engine;
+    try {
+      const messages = mail.map(async ({ fact }) => ({
+        tenant,
+        run,
+        shard,
+        message: mailIdentity(fact),
+        fact: await rows.encodeFact(fact),
+      }));
+      await options.store.post(await Promise.all(messages));
+      // Who has the shards now may have delivered the inbox before this was in it.
+      if (!ownership.holds) throw new ApiError("This node no longer owns the instance; try again.", { code: "NOT_OWNER" });
+      for (const { receipt } of mail) receipt?.accepted(false);
+    } catch (error) {
+      for (const { receipt } of mail) receipt?.refused(error as Error);
+    }
+  }
+
+  #track(run: string, post: Promise<void>): void {
+    const posts = this.#posts.get(run) ?? new Set();
+    this.#posts.set(run, posts.add(post));
+    void post.then(() => {
+      posts.delete(post);
+      if (posts.size === 0) this.#posts.delete(run);
+    });
+  }
+}
+
+/** Why a run answers nothing. */
+export function parkedNow({ state, identity }: Instance): ApiError {
+  const why = state.parked?.message ?? `the code of workflow "${identity.workflow}" version "${identity.version}" is not here`;
+  return new ApiError(`The run is parked and answers nothing: ${why}`, { code: "INSTANCE_PARKED" });
+}
