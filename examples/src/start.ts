@@ -3,6 +3,7 @@ import { consoleLog, createOrchestrator, pgliteStore } from "@wovyr/server";
 import { approval } from "./approval.ts";
 import { booking, express } from "./booking.ts";
 import { hello } from "./hello.ts";
+import { migration } from "./migration.ts";
 import { order, ship } from "./order.ts";
 import { bookkeeping, paidOrder } from "./payment.ts";
 import { refund } from "./refund.ts";
@@ -11,7 +12,7 @@ import { thumbnails } from "./thumbnails.ts";
 const directory = process.env.WOVYR_DIR ?? ".wovyr";
 const port = Number(process.env.PORT ?? 7420);
 
-const workflows = [hello, order, ship, approval, thumbnails, refund, booking, express, paidOrder, bookkeeping];
+const workflows = [hello, order, ship, approval, thumbnails, refund, booking, express, paidOrder, bookkeeping, migration];
 
 const orchestrator = await createOrchestrator({
   workflows,
