@@ -113,6 +113,35 @@ test("a saved history keeps its types, and the run that it is of", async () => {
   });
 });
 
+test("the lines of an export are a history: of a run as it began, and of one that was forked; those of several runs are refused", async () => {
+  await inFolder(async (folder) => {
+    await using env = await newEnvironment();
+    const run = await env.start(rich, { since: new Date(0) }, { id: "origin" });
+    await env.advance("1 day");
+    const fork = await run.fork({ at: "first" });
+    await env.advance("1 day");
+    const exported = async (handle: typeof run) => {
+      const lines: string[] = [];
+      for await (const line of handle.export()) lines.push(line);
+      return lines.join("\n");
+    };
+    const [one, other] = [await exported(run), await exported(fork)];
+    await writeFile(join(folder, "one.ndjson"), one);
+    await writeFile(join(folder, "other.jsonl"), `${other}\n`);
+    const report = await replay(workflows, folder);
+    assert.equal(report.text, clean(2));
+    assert.deepEqual(
+      report.runs.map(({ runId }) => runId),
+      [run.runId, fork.runId],
+    );
+    assert.ok((await env.history(fork.id)).some(({ type }) => type === "Forked"));
+    await writeFile(join(folder, "both.ndjson"), `${one}\n${other}`);
+    assert.match((await replay(workflows, join(folder, "both.ndjson"))).text, /several runs/);
+    await writeFile(join(folder, "cut.ndjson"), one.slice(0, one.lastIndexOf("\n")));
+    assert.match((await replay(workflows, join(folder, "cut.ndjson"))).text, /line 1 .*is the end missing/);
+  });
+});
+
 test("a folder is checked as a whole: a file that is no history is an entry with its reason", async () => {
   await inFolder(async (folder) => {
     const events = await historyOf(simple, 1);
