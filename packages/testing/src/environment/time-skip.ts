@@ -375,7 +375,10 @@ export class TimeSkip implements Speaker {
     });
     const all = [...this.#waiters];
     const reasons = await Promise.all(all.map((waiter) => waiter.explain().catch((error: Error) => error)));
-    if (this.#surroundings.moving() || (moved && all.some((waiter) => !this.#waiters.has(waiter)))) return;
+    if (this.#surroundings.moving()) return;
+    // A call whose answer is between the store and its caller is about to be answered.
+    await this.settle();
+    if (moved && all.some((waiter) => !this.#waiters.has(waiter))) return;
     for (const [index, waiter] of all.entries()) {
       if (!this.#waiters.delete(waiter)) continue;
       this.#conditions.delete(waiter as Condition);
