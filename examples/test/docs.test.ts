@@ -110,7 +110,7 @@ test("the page of errors lists every code of the catalogue as it is", () => {
 
 test("the page of the REST API lists every route, and no other", () => {
   const page = pages.find(({ name }) => name === "docs/rest.md")?.text ?? "";
-  const rows = [...page.matchAll(/^\| `(GET|POST) (\/[^`?]*)(?:\?[^`]*)?` \|/gm)].map(([, method, path]) => `${method} ${path}`);
+  const rows = [...page.matchAll(/^\| `(GET|POST|DELETE) (\/[^`?]*)(?:\?[^`]*)?` \|/gm)].map(([, method, path]) => `${method} ${path}`);
   assert.deepEqual(
     rows.sort(),
     Object.values(routes)
