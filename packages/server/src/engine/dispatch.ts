@@ -5,7 +5,8 @@
  * 2. At most `concurrency` attempts run at once; the others wait in order.
  * 3. An attempt that is to be recorded before it begins is announced when there is a place for it; the place is kept until the recorded one is started.
  * 4. An activity whose process was lost twice is suspect: suspects run one at a time, and the attempt of one is recorded only when its turn has come, so
- *    that those that wait are not lost with the one that ends the process.
+ *    that those that wait are not lost with the one that ends the process. Those that were lost least come first, of all that a recovery finds: a process
+ *    that dies again and again does not take the same one with it.
  * 5. While an activity's circuit is open its attempts are held back and take no place (circuits.ts).
  * 6. The time of an attempt that waits goes on: when it is out of time it fails without having begun.
  */
@@ -33,6 +34,8 @@ export class Dispatch {
   #waiting: Attempt[] = [];
   #head = 0;
   readonly #suspects: Attempt[] = [];
+  /** Whether all that are to run alone have been found. */
+  #suspectsAreKnown = false;
   /** The one whose turn it is, by key: from when it is told so until its attempt has ended. */
   #suspect: string | undefined;
   #closed = false;
@@ -90,7 +93,7 @@ export class Dispatch {
       return;
     }
     if (attempt.activity.losses >= suspectLosses) {
-      this.#suspects.push(attempt);
+      this.#enqueueSuspect(attempt);
       this.#awaitExpiry(attempt);
       this.#nextSuspect();
       return;
@@ -129,6 +132,7 @@ export class Dispatch {
     this.#waiting = [];
     this.#head = 0;
     this.#suspects.length = 0;
+    this.#suspectsAreKnown = false;
     this.#known.clear();
     this.#kept.clear();
     for (const { cancel } of this.#expiries.values()) cancel();
@@ -234,8 +238,20 @@ export class Dispatch {
 
   // ── suspects ───────────────────────────────────────────────────────────────────────────────────────────
 
+  /** All runs that were at work have been looked at. */
+  recovered(): void {
+    this.#suspectsAreKnown = true;
+    this.#nextSuspect();
+  }
+
+  #enqueueSuspect(attempt: Attempt): void {
+    const { losses } = attempt.activity;
+    const before = this.#suspects.findLastIndex((other) => other.activity.losses <= losses);
+    this.#suspects.splice(before + 1, 0, attempt);
+  }
+
   #nextSuspect(): void {
-    if (this.#suspect !== undefined || this.#closed) return;
+    if (this.#suspect !== undefined || this.#closed || !this.#suspectsAreKnown) return;
     const next = this.#suspects.shift();
     if (next === undefined) return;
     if (!this.#isWanted(next)) {

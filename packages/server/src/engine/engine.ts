@@ -355,6 +355,7 @@ export class Engine {
       await this.#readStrikes();
       await recover(this);
       if (this.#closing) return;
+      this.dispatch.recovered();
       await this.timers.start();
       this.#recovered = true;
       this.#keepHouse();

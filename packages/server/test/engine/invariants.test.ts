@@ -346,3 +346,39 @@ test("invariant 6: after a crash before or after any commit every run ends as it
     }
   assert.ok(commits >= 8, `${commits} commits`);
 });
+
+test("invariant 5: of those that run alone the one that was lost least comes first: no process that dies again and again takes the same one with it", async () => {
+  const gate = new Gate<string, string>();
+  const work = activity("work", gate.body);
+  const worker = workflow("worker", async function* (name: string) {
+    return yield* work(name);
+  });
+  await inCase({ workflows: [worker] }, async (env) => {
+    env.autoSkip = false;
+    const names = ["a", "b", "c"];
+    const runs = await Promise.all(names.map((name) => env.start(worker, name)));
+    const crash = async () => {
+      env.crash();
+      for (const name of gate.waiting) gate.open(name, "lost");
+      await env.restart();
+      await env.settle();
+    };
+    for (let together = 0; together < 2; together++) {
+      for (const name of names) await gate.arrived(name);
+      await crash();
+    }
+    const alone: string[] = [];
+    for (let times = 0; times < names.length * 2; times++) {
+      alone.push(...gate.waiting);
+      await crash();
+    }
+    assert.deepEqual(alone.slice(0, 3).sort(), names);
+    assert.deepEqual(alone.slice(3).sort(), names);
+    for (let ended = 0; ended < names.length; ended++) {
+      await env.settle();
+      const [name = ""] = gate.waiting;
+      gate.open(name, name);
+    }
+    for (const [index, run] of runs.entries()) assert.equal(await run.result(), names[index]);
+  });
+});
