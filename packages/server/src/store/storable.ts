@@ -14,13 +14,6 @@ import {
   type TurnWrite,
 } from "../engine/ports/store.ts";
 
-declare global {
-  interface String {
-    /** In Node since 20; its type comes with ES2024. */
-    isWellFormed(): boolean;
-  }
-}
-
 export function isStorable(text: string): boolean {
   return !text.includes("\u0000") && !text.includes("\u001f") && text.isWellFormed();
 }
