@@ -7,7 +7,7 @@ export {
   type ActivityOptions,
   activity,
 } from "./define/activity.ts";
-export type { ActivityContext } from "./define/activity-context.ts";
+export type { ActivityContext, ActivityTransaction, TransactionalContext } from "./define/activity-context.ts";
 export { type EventDef, event } from "./define/event.ts";
 export type { Log } from "./define/log.ts";
 export { type Query, query } from "./define/query.ts";
@@ -102,4 +102,4 @@ export type { PayloadCodec } from "./model/payload.ts";
 export type { BackoffContext, BackoffFunction, RetryPolicy } from "./model/retry-policy.ts";
 export type { ErrorMatcher, RetryRule } from "./model/retry-rules.ts";
 export type { WorkflowTimeout } from "./model/run-timeouts.ts";
-export type { Semantics } from "./model/semantics.ts";
+export type { CallSemantics, Semantics } from "./model/semantics.ts";

@@ -1,3 +1,4 @@
+import type { Semantics } from "../model/semantics.ts";
 import type { Log } from "./log.ts";
 
 /** What an activity is told about the attempt that it is. */
@@ -18,3 +19,18 @@ export interface ActivityContext {
   /** What an attempt before this one said last; undefined when none did. */
   readonly lastHeartbeat: unknown;
 }
+
+/**
+ * What a transactional activity gets as `ctx.tx`. Empty here: the package of a store says by declaration merging what it hands out (`@wovyr/server`: the
+ * transaction of postgres.js).
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: declarations of other packages are merged into it
+export interface ActivityTransaction {}
+
+/** What a transactional activity is told. */
+export interface TransactionalContext extends ActivityContext {
+  /** The transaction in which the outcome of the attempt becomes durable too. It ends with the function, and must not be ended by it. */
+  readonly tx: ActivityTransaction;
+}
+
+export type ContextOf<S extends Semantics> = S extends "transactional" ? TransactionalContext : ActivityContext;

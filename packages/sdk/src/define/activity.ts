@@ -8,7 +8,7 @@ import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
 import { checkSemantics, type Semantics } from "../model/semantics.ts";
-import type { ActivityContext } from "./activity-context.ts";
+import type { ContextOf } from "./activity-context.ts";
 import type { ActivityDefinition } from "./activity-definition.ts";
 import { checkClassifier, checkErrorClasses, functionKind } from "./function-kind.ts";
 import { checkSchema, type MaybeSchema, type OutputOf, type Schema } from "./schema.ts";
@@ -25,15 +25,15 @@ export interface Activity<in I, out O> {
 }
 
 /** An activity without code: for workers elsewhere, or to be implemented later. */
-export interface ActivityContract<in out I, in out O> extends Activity<I, O> {
-  implement(fn: (input: I, ctx: ActivityContext) => Awaitable<O>): Activity<I, O>;
+export interface ActivityContract<in out I, in out O, S extends Semantics = "atLeastOnce"> extends Activity<I, O> {
+  implement(fn: (input: I, ctx: ContextOf<S>) => Awaitable<O>): Activity<I, O>;
 }
 
-export type ActivityOptions = {
+export type ActivityOptions<S extends Semantics = Semantics> = {
   readonly retry?: RetryPolicy | undefined;
   readonly timeout?: ActivityTimeouts | undefined;
   /** Default `"atLeastOnce"`. */
-  readonly semantics?: Semantics | undefined;
+  readonly semantics?: S | undefined;
   /** Says of what kind its failures are; undefined leaves it to the orchestrator's `classify`, then to what the error shows. */
   readonly classify?: Classifier | undefined;
   /** Holds attempts back while those before them fail: per tenant, in this process. */
@@ -42,7 +42,7 @@ export type ActivityOptions = {
   readonly errors?: readonly ErrorClass[] | undefined;
 };
 
-type Run<I, O> = (input: Given<I>, ctx: ActivityContext) => Awaitable<Returns<O>>;
+type Run<I, O, S extends Semantics = "atLeastOnce"> = (input: Given<I>, ctx: ContextOf<S>) => Awaitable<Returns<O>>;
 type Result<O, F> = O extends Schema ? OutputOf<O> : F extends (...args: never[]) => infer R ? Awaited<R> : never;
 type ActivityCheck<F> = F extends (...args: never[]) => infer R
   ? [EffectsIn<Awaited<R>>] extends [Nothing]
@@ -53,16 +53,21 @@ type ActivityCheck<F> = F extends (...args: never[]) => infer R
 interface ActivityMaker {
   /** Defines an activity: code that may touch the world, runs at least once, and whose result is recorded once. */
   <F extends Run<undefined, undefined>>(name: string, fn: F & ActivityCheck<F>): Activity<ArgOf<undefined, F>, Result<undefined, F>>;
-  <I extends MaybeSchema = undefined, O extends MaybeSchema = undefined, F extends Run<I, O> = Run<I, O>>(
+  <
+    I extends MaybeSchema = undefined,
+    O extends MaybeSchema = undefined,
+    S extends Semantics = "atLeastOnce",
+    F extends Run<I, O, S> = Run<I, O, S>,
+  >(
     name: string,
-    options: ActivityOptions & Schemas<I, O>,
+    options: ActivityOptions<S> & Schemas<I, O>,
     fn: F & ActivityCheck<F>,
   ): Activity<ArgOf<I, F>, Result<O, F>>;
   /** Declares an activity without its code. */
-  contract<I extends MaybeSchema = undefined, O extends MaybeSchema = undefined>(
+  contract<I extends MaybeSchema = undefined, O extends MaybeSchema = undefined, S extends Semantics = "atLeastOnce">(
     name: string,
-    options: ActivityOptions & Schemas<I, O>,
-  ): ActivityContract<InOr<I, void>, OutOr<O, void>>;
+    options: ActivityOptions<S> & Schemas<I, O>,
+  ): ActivityContract<InOr<I, void>, OutOr<O, void>, S>;
 }
 
 type AnyOptions = ActivityOptions & Schemas<MaybeSchema, MaybeSchema>;

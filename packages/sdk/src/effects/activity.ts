@@ -29,7 +29,7 @@ export class ActivityEffect<out T> extends Effect<T> {
 
   /** The same call with options, which add to those it has. */
   with(options: CallOptions): ActivityEffect<T> {
-    checkCallOptions(options, `activity ${this.definition.name}`);
+    checkCallOptions(options, `activity ${this.definition.name}`, this.definition.semantics);
     return new ActivityEffect<T>(this.definition, this.input, Object.freeze({ ...this.options, ...options }), this.site, this.compensation);
   }
 

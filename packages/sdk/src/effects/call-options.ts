@@ -3,13 +3,13 @@ import { WovyrError } from "../model/errors.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
-import { checkSemantics, type Semantics } from "../model/semantics.ts";
+import { type CallSemantics, checkCallSemantics, type Semantics } from "../model/semantics.ts";
 
 /** What one call of an activity may say beside its input; it goes over what the definition says. */
 export type CallOptions = {
   readonly retry?: RetryPolicy | undefined;
   readonly timeout?: ActivityTimeouts | undefined;
-  readonly semantics?: Semantics | undefined;
+  readonly semantics?: CallSemantics | undefined;
   /** Replaces the positional effect id, so that the call may move within the code. */
   readonly id?: string | undefined;
   /** One line for people who look at the run. */
@@ -21,12 +21,12 @@ export const noOptions: CallOptions = Object.freeze({});
 export const callOptionNames = ["retry", "timeout", "semantics", "id", "summary"];
 const longestSummary = 1_000;
 
-/** Checks what can be checked without the definition: throws INVALID_OPTION, INVALID_DURATION or INVALID_NAME. */
-export function checkCallOptions(options: CallOptions, what: string): void {
+/** `defined` is how often the definition says that it runs. Throws INVALID_OPTION, INVALID_DURATION or INVALID_NAME. */
+export function checkCallOptions(options: CallOptions, what: string, defined?: Semantics): void {
   checkOptions(options, callOptionNames, what);
   if (options.retry !== undefined) resolveRetry(options.retry);
   if (options.timeout !== undefined) resolveTimeouts(options.timeout);
-  if (options.semantics !== undefined) checkSemantics(options.semantics, what);
+  if (options.semantics !== undefined) checkCallSemantics(options.semantics, defined, what);
   if (options.id !== undefined) checkName(options.id, `the id of ${what}`);
   const { summary } = options;
   if (summary !== undefined && (typeof summary !== "string" || summary.length > longestSummary)) {

@@ -107,6 +107,9 @@ const betweenCodes: ReadonlySet<unknown> = new Set([
 const hopeless: ReadonlySet<unknown> = new Set<ErrorCode>([
   "NON_RETRYABLE",
   "OUTCOME_UNKNOWN",
+  "STEP_GIVEN_UP",
+  "TRANSACTION_ENDED",
+  "TRANSACTIONS_UNSUPPORTED",
   "PAYLOAD_UNSERIALIZABLE",
   "EFFECT_NOT_YIELDED",
   "PAYLOAD_TOO_LARGE",

@@ -222,8 +222,8 @@ export type Command =
       readonly input: Payload;
       readonly digest: string;
       readonly summary?: string;
-      /** Given when it is to run once at most: then each attempt is recorded before it begins. */
-      readonly semantics?: "atMostOnce";
+      /** Absent when it runs at least once. Of one that runs once at most each attempt is recorded before it begins. */
+      readonly semantics?: "atMostOnce" | "transactional";
     }
   | {
       readonly type: "TimerStarted";

@@ -57,8 +57,8 @@ export type OpenActivity = {
   readonly input: Payload;
   /** Milliseconds since the epoch. */
   readonly scheduledAt: number;
-  /** Given when it is to run once at most: then an attempt is `Scheduled` until it is recorded that it begins. */
-  readonly semantics?: "atMostOnce";
+  /** Absent when it runs at least once. Of one that runs once at most an attempt is `Scheduled` until it is recorded that it begins. */
+  readonly semantics?: "atMostOnce" | "transactional";
   state: ActivityState;
   attempt: number;
   /** Attempts that ended with their process. */
@@ -519,8 +519,8 @@ export class InstanceState {
     this.#activities ??= new Map();
     const activity: OpenActivity = { name, input, scheduledAt: this.at, state: "Created", attempt: 1, losses: 0 };
     this.#activities.set(effect, semantics === undefined ? activity : { ...activity, semantics });
-    if (semantics === undefined) this.#moveActivity(effect, "Ready", "Scheduled", "Running");
-    else this.#moveActivity(effect, "Ready", "Scheduled");
+    if (semantics === "atMostOnce") this.#moveActivity(effect, "Ready", "Scheduled");
+    else this.#moveActivity(effect, "Ready", "Scheduled", "Running");
   }
 
   #attemptLost({ effect, cause, heartbeat }: Extract<Incoming, { type: "AttemptLost" }>): void {
@@ -533,7 +533,7 @@ export class InstanceState {
     }
     activity.losses += 1;
     // One that is to run once at most is not made again.
-    if (activity.losses < suspectLosses && activity.semantics === undefined) this.#moveActivity(effect, "Scheduled", "Running");
+    if (activity.losses < suspectLosses && activity.semantics !== "atMostOnce") this.#moveActivity(effect, "Scheduled", "Running");
   }
 
   #attemptStarted(fact: Extract<Incoming, { type: "AttemptStarted" }>): void {

@@ -29,7 +29,7 @@ import { closedOperation, type Done, fulfilled, type Operation, rejected } from 
 import type { Scope } from "./scope.ts";
 import { TaskState } from "./task.ts";
 
-const atMostOnce = { semantics: "atMostOnce" } as const;
+const noted = { atLeastOnce: undefined, atMostOnce: { semantics: "atMostOnce" }, transactional: { semantics: "transactional" } } as const;
 
 type Kind<K extends AnyEffect["kind"]> = Extract<AnyEffect, { kind: K }>;
 
@@ -164,7 +164,7 @@ export class Interpreter {
           name: definition.name,
           ...this.#commands.input(id, definition.input, effect.input, `input of activity "${definition.name}"`),
           ...(options.summary !== undefined && { summary: options.summary }),
-          ...((options.semantics ?? definition.semantics) === "atMostOnce" && atMostOnce),
+          ...noted[options.semantics ?? definition.semantics ?? "atLeastOnce"],
         },
         effect.site,
       );

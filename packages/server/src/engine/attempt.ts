@@ -4,13 +4,15 @@
  * 1. It reports exactly one outcome, or none when it was stopped. What comes later is dropped; a result that comes after the attempt was out of time is
  *    logged.
  * 2. Its time counts from when it begins, that of all attempts from when the activity was scheduled, as recorded.
- * 3. Whatever is wrong with its policy, its classifier or what it throws: it has an outcome.
+ * 3. A transactional one gets its transaction here, and its output is checked and encoded before the commit: what is wrong with it rolls back.
+ * 4. Whatever is wrong with its policy, its classifier or what it throws: it has an outcome.
  */
 import { OutcomeUnknownError, TimeoutError, type TimeoutKind } from "@wovyr/sdk";
 import {
   type ActivityContext,
   type ActivityDefinition,
   type ActivityEffect,
+  type ActivityTransaction,
   type Classifier,
   classify,
   decideRetry,
@@ -29,9 +31,10 @@ import {
   type RetryPolicy,
   resolveRetry,
   resolveTimeouts,
+  type TransactionalContext,
 } from "@wovyr/sdk/internal";
 import type { Heartbeats } from "./heartbeats.ts";
-import type { ActivityExecutor } from "./ports/activity-executor.ts";
+import { type ActivityExecutor, inProcess } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
 import type { Random } from "./ports/random.ts";
@@ -41,6 +44,7 @@ export type AttemptOutcome = Extract<Incoming, { type: "ActivityCompleted" | "Ac
 export type Attempt = {
   readonly tenant: string;
   readonly run: string;
+  readonly shard: number;
   readonly instanceId: string;
   readonly workflow: string;
   readonly effect: EffectId;
@@ -57,6 +61,8 @@ export type AttemptSurroundings = {
   readonly executor: ActivityExecutor;
   /** Does what the engine itself is asked for. */
   readonly builtIn: (attempt: Attempt, input: unknown, ctx: ActivityContext) => Promise<unknown>;
+  /** Runs the work of a transactional one, and resolves with its outcome. */
+  readonly transaction: (attempt: Attempt, signal: AbortSignal, work: (tx: ActivityTransaction) => Promise<Payload>) => Promise<Payload>;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: EngineLog;
@@ -180,8 +186,23 @@ export class RunningAttempt {
 
   #definition(): ActivityDefinition {
     const { definition } = this.attempt.call;
+    if (definition.semantics === "transactional") return { ...definition, run: (input) => this.#inTransaction(definition, input) };
     if (definition.builtIn === undefined) return definition;
     return { ...definition, run: (input, ctx) => this.#surroundings.builtIn(this.attempt, input, ctx) };
+  }
+
+  async #inTransaction(definition: ActivityDefinition, input: unknown): Promise<Committed> {
+    const output = await this.#surroundings.transaction(this.attempt, this.signal, async (tx) => {
+      return this.#encoded(await inProcess.execute(definition, input, new TransactionalAttemptContext(this, tx)));
+    });
+    return new Committed(output);
+  }
+
+  /** Throws when the value does not fit the schema of the output, or cannot be stored. */
+  #encoded(value: unknown): Payload {
+    const { call, activity } = this.attempt;
+    const what = `output of activity "${activity.name}"`;
+    return encodePayload(parse(call.definition.output, value, what, "INVALID_OUTPUT"), { limit: this.#surroundings.payloadLimit, what });
   }
 
   #context(): ActivityContext {
@@ -247,17 +268,14 @@ export class RunningAttempt {
 
   #completed(value: unknown): void {
     if (this.#over) {
-      this.#late();
+      // What is committed counts, whenever it comes: it is found when the step is given up, or tried again.
+      if (!(value instanceof Committed)) this.#late();
       return;
     }
-    const { call, effect, activity } = this.attempt;
-    let output: string;
+    const { effect, activity } = this.attempt;
+    let output: Payload;
     try {
-      const what = `output of activity "${activity.name}"`;
-      output = encodePayload(parse(call.definition.output, value, what, "INVALID_OUTPUT"), {
-        limit: this.#surroundings.payloadLimit,
-        what,
-      });
+      output = value instanceof Committed ? value.output : this.#encoded(value);
     } catch (error) {
       this.#failed(error);
       return;
@@ -347,6 +365,15 @@ export class RunningAttempt {
   }
 }
 
+/** What a transactional activity came to: encoded, and durable. */
+class Committed {
+  readonly output: Payload;
+
+  constructor(output: Payload) {
+    this.output = output;
+  }
+}
+
 /** What an activity fails with that was to do its work once at most, when nobody knows whether it did. */
 export function outcomeUnknown(
   { name, attempt }: Pick<OpenActivity, "name" | "attempt">,
@@ -396,6 +423,15 @@ class AttemptContext implements ActivityContext {
   get lastHeartbeat(): unknown {
     const { heartbeat } = this.#running.attempt.activity;
     return heartbeat === undefined ? undefined : decodePayload(heartbeat);
+  }
+}
+
+class TransactionalAttemptContext extends AttemptContext implements TransactionalContext {
+  readonly tx: ActivityTransaction;
+
+  constructor(running: RunningAttempt, tx: ActivityTransaction) {
+    super(running);
+    this.tx = tx;
   }
 }
 

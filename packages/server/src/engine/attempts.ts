@@ -54,10 +54,11 @@ export class Attempts {
   #dispatch(instance: Instance, effect: EffectId, activity: Readonly<OpenActivity>, announce: Attempt["announce"]): void {
     const leaf = instance.execution?.leaves.get(effect);
     if (leaf?.work.kind !== "activity") return;
-    const { tenant, run, id, workflow } = instance.identity;
+    const { tenant, run, shard, id, workflow } = instance.identity;
     this.#engine.dispatch.start({
       tenant,
       run,
+      shard,
       instanceId: id,
       workflow,
       effect,
@@ -67,6 +68,11 @@ export class Attempts {
       report: (fact) => this.#engine.deliver({ tenant, run }, { fact }),
       announce,
     });
+  }
+
+  /** Whether an attempt runs or waits here, or what becomes of it is being decided. */
+  #isHere(run: string, effect: EffectId): boolean {
+    return this.#engine.dispatch.has(run, effect) || this.#engine.stepOutcomes.has(run, effect);
   }
 
   /** Whether what attempts told last may be in the store and matters: one that was lost is to be told. */
@@ -87,12 +93,12 @@ export class Attempts {
     for (const { effect } of told) this.#engine.heartbeats.found(run, effect);
     for (const [effect, activity] of instance.state.activities) {
       const outcome = `outcome:${effect}:${activity.attempt}`;
-      if (reported.has(outcome) || this.#engine.revival.expects(run, outcome) || this.#engine.dispatch.has(run, effect)) continue;
+      if (reported.has(outcome) || this.#engine.revival.expects(run, outcome) || this.#isHere(run, effect)) continue;
       const started: AttemptStarted = { type: "AttemptStarted", effect, attempt: activity.attempt };
       if (activity.state === "Running") mail.push(...lossOf(effect, activity, detailsOf(effect, activity, told)));
       else if (activity.state === "Lost" && isOver(activity)) mail.push(...endOf(effect, activity));
       else if (activity.state === "Retrying") continue;
-      else if (activity.losses >= suspectLosses || activity.semantics !== undefined) this.announce(instance, started);
+      else if (activity.losses >= suspectLosses || activity.semantics === "atMostOnce") this.announce(instance, started);
       else if (activity.state === "Scheduled") mail.push({ fact: started });
     }
     return mail;
@@ -108,7 +114,7 @@ export class Attempts {
         const heartbeat = ran.get(key);
         const { attempt, semantics } = activity;
         const fact: Incoming =
-          semantics !== undefined && ran.has(key)
+          semantics === "atMostOnce" && ran.has(key)
             ? unknownOutcome(effect, activity, "was stopped when its process was shut down", heartbeat)
             : { type: "AttemptLost", effect, attempt, cause: "shutdown", ...(heartbeat !== undefined && { heartbeat }) };
         this.#engine.deliver({ tenant, run }, { fact });
@@ -118,7 +124,7 @@ export class Attempts {
 }
 
 /** Whether a lost activity is not tried again: what comes of it is about to be recorded. */
-const isOver = ({ semantics, losses }: Readonly<OpenActivity>): boolean => semantics !== undefined || losses >= attemptLossLimit;
+const isOver = ({ semantics, losses }: Readonly<OpenActivity>): boolean => semantics === "atMostOnce" || losses >= attemptLossLimit;
 
 /** What the present attempt told last. */
 function detailsOf(effect: EffectId, { attempt }: Readonly<OpenActivity>, told: readonly Heartbeat[]): Payload | undefined {
@@ -135,7 +141,7 @@ function lossOf(effect: EffectId, activity: Readonly<OpenActivity>, heartbeat: P
 
 /** What an activity comes to that is not made again after a loss. */
 function endOf(effect: EffectId, activity: Readonly<OpenActivity>): Mail[] {
-  if (activity.semantics !== undefined) return [{ fact: unknownOutcome(effect, activity, "was lost with its process", undefined) }];
+  if (activity.semantics === "atMostOnce") return [{ fact: unknownOutcome(effect, activity, "was lost with its process", undefined) }];
   const failure = failureOf(
     new WovyrError(`Activity "${activity.name}" was running ${attemptLossLimit} times when its process died; it is not tried again.`, {
       code: "ATTEMPTS_LOST",

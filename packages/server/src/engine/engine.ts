@@ -50,6 +50,7 @@ import { newSeed, runIdAfter } from "./run-id.ts";
 import { Settlement } from "./settlement.ts";
 import { shardOf } from "./shard-of.ts";
 import { type Start, startKeyLife } from "./start.ts";
+import { completionOf, StepOutcomes } from "./step-outcomes.ts";
 import { Strikes } from "./strikes.ts";
 import { Timers } from "./timers.ts";
 import { type Job, Turns } from "./turns.ts";
@@ -101,6 +102,8 @@ export type EngineOptions = {
 
 /** Words of attempts that nobody came back for. */
 const heartbeatLife = 7 * 24 * 3_600_000;
+/** Of runs that have ended: longer than anything that still belongs to one of their attempts. */
+const stepOutcomeLife = 24 * 3_600_000;
 const housekeepingInterval = 600_000;
 /** How long `close` waits for a store that does not answer, in milliseconds. */
 const storePatience = 1_000;
@@ -121,6 +124,7 @@ export class Engine {
   readonly dispatch: Dispatch;
   readonly attempts: Attempts;
   readonly heartbeats: Heartbeats;
+  readonly stepOutcomes: StepOutcomes;
   readonly turns: Turns;
   readonly timers: Timers;
   readonly revival: Revival;
@@ -176,9 +180,11 @@ export class Engine {
     });
     this.attempts = new Attempts(this);
     this.heartbeats = new Heartbeats({ store, rows: this.rows, clock, loop, log });
+    this.stepOutcomes = new StepOutcomes({ store, rows: this.rows, clock, log, ownership: this.ownership, closed: () => this.#closed });
     this.dispatch = new Dispatch({
       executor: options.executor,
       builtIn: builtIn(this),
+      transaction: (attempt, signal, work) => this.stepOutcomes.run(attempt, signal, work),
       clock,
       random: options.random,
       log,
@@ -210,6 +216,7 @@ export class Engine {
       guard: options.guard,
       eventSchema: (instance, event) => this.#eventSchema(instance, event),
       announce: (instance, attempt) => this.attempts.announce(instance, attempt),
+      settle: (instance, failed) => void this.#settleStep(instance, failed),
       turnEnded: (instance, turn) => this.#settlement.turnEnded(instance, turn),
       turnBroke: (instance, failure, turn) => this.#turnBroke(instance, failure, turn),
       jobDone: (instance) => this.turns.done(instance),
@@ -268,7 +275,7 @@ export class Engine {
 
   /** Whether nothing is under way but attempts: no turn, no load, no flush. Only time, an attempt or a message from outside can change anything then. */
   get resting(): boolean {
-    return this.turns.idle && this.revival.idle && !this.journal.busy && !this.#anyActive();
+    return this.turns.idle && this.revival.idle && !this.journal.busy && this.stepOutcomes.idle && !this.#anyActive();
   }
 
   /** Ends what runs, within `grace` milliseconds; hands over the rest. Nothing is lost, and no attempt that is given up here counts as lost. */
@@ -331,7 +338,7 @@ export class Engine {
 
   /** Resolves when no turn is queued, running or being saved, or when the store is away. */
   async #settled(): Promise<void> {
-    while (!this.turns.idle || !this.revival.idle || this.#anyActive()) {
+    while (!this.turns.idle || !this.revival.idle || !this.stepOutcomes.idle || this.#anyActive()) {
       await this.journal.idle();
       await new Promise<void>((resolve) => this.options.loop.immediate(resolve));
       if (this.journal.down !== undefined) return;
@@ -367,12 +374,15 @@ export class Engine {
     }
   }
 
-  /** Start keys are kept for a day, words of attempts for a week, publications and closed runs as long as is said. */
+  /** Start keys, and outcomes of steps whose runs have ended, are kept for a day, words of attempts for a week, publications and closed runs as long as is said. */
   #keepHouse(): void {
     this.#cancelHousekeeping();
     const { clock, store, log } = this.options;
     void this.#retention.sweep();
     store.expireStartKeys(clock.now() - startKeyLife).catch((error) => log.warn("old start keys could not be removed", { error }));
+    store
+      .expireStepOutcomes(clock.now() - stepOutcomeLife)
+      .catch((error) => log.warn("old outcomes of steps could not be removed", { error }));
     store.expireHeartbeats(clock.now() - heartbeatLife).catch((error) => log.warn("old heartbeats could not be removed", { error }));
     const publications = store.expirePublications(clock.now() - this.publicationRetention);
     publications.catch((error) => log.warn("old publications could not be removed", { error }));
@@ -542,6 +552,22 @@ export class Engine {
     for (const leaf of instance.execution?.leaves.values() ?? [])
       if (leaf.work.kind === "event" && leaf.work.effect.event.name === event) return leaf.work.effect.event;
     return instance.execution?.handledEvent(event);
+  }
+
+  /** A transactional step failed for good, unless an attempt has committed. */
+  async #settleStep({ identity, state }: Instance, failed: Extract<Incoming, { type: "ActivityFailed" }>): Promise<void> {
+    const { effect } = failed;
+    const activity = state.activities.get(effect);
+    if (activity === undefined) return;
+    const before = { ...activity };
+    try {
+      const outcome = await this.stepOutcomes.giveUp(identity, effect);
+      if (outcome === undefined) this.deliver(identity, { fact: failed, settled: true });
+      else for (const fact of completionOf(effect, before, outcome)) this.deliver(identity, { fact });
+    } catch (error) {
+      // The next owner finds the attempt lost, and what became of it.
+      this.options.log.warn("a failed step could not be given up", { run: identity.run, effect, error });
+    }
   }
 
   // ── turns ──────────────────────────────────────────────────────────────────────────────────────────────

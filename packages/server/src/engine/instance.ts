@@ -70,6 +70,8 @@ export interface InstanceHost {
   eventSchema(instance: Instance, event: string): { readonly schema?: unknown } | undefined;
   /** An attempt is due that is to be recorded when there is a place for it: it is to be delivered again then. */
   announce(instance: Instance, attempt: Extract<Incoming, { type: "AttemptStarted" }>): void;
+  /** A transactional step failed for good: the item is to be delivered again, settled, when it is certain that the step was not done. */
+  settle(instance: Instance, failed: ActivityFailed): void;
   /** A turn is complete. `facts` may be empty: then nothing is to be written, only answered. */
   turnEnded(instance: Instance, turn: OpenTurn): void;
   /** The code cannot go on from what is durable: the turn is void, `failure` says why. */
@@ -240,6 +242,11 @@ export class Instance implements Job {
       return false;
     }
     turn.mail.push(mail);
+    if (verdict.kind === "apply" && mail.settled !== true && this.#mayBeDone(fact)) {
+      turn.verdicts.push("known");
+      this.#host.settle(this, fact);
+      return false;
+    }
     if (verdict.kind === "refuse") turn.verdicts.push(verdict.error);
     else if (verdict.kind !== "apply") turn.verdicts.push("known");
     else {
@@ -253,7 +260,14 @@ export class Instance implements Job {
   /** The next attempt of what lost its process before, or is to run once at most, is recorded when it begins, and not when it is due. */
   #awaitsPlace(effect: string): boolean {
     const activity = this.state.activities.get(effect);
-    return activity?.state === "Retrying" && (activity.losses >= suspectLosses || activity.semantics !== undefined);
+    return activity?.state === "Retrying" && (activity.losses >= suspectLosses || activity.semantics === "atMostOnce");
+  }
+
+  /** Whether a failure without another attempt is that of a transactional step, of which an attempt may have committed all the same. */
+  #mayBeDone(fact: Incoming): fact is ActivityFailed {
+    return (
+      fact.type === "ActivityFailed" && fact.retryAt === undefined && this.state.activities.get(fact.effect)?.semantics === "transactional"
+    );
   }
 
   /** What an item means for this run as it is now. */

@@ -26,6 +26,8 @@ export type Mail = {
   /** The inbox row to remove with the turn that applies it. */
   readonly inbox?: string;
   readonly receipt?: Receipt;
+  /** Of a failed transactional step: that it was not done is certain. */
+  readonly settled?: true;
 };
 
 export type Verdict =

@@ -2,10 +2,12 @@
  * What follows when the store has spoken of a turn.
  *
  * 1. Write before act: whatever a turn starts, answers or shows happens in `#committed`, after the commit that records it.
- * 2. What was refused is void, with the state and the generators that made it; its items are delivered again to what is durable.
+ * 2. A run stops waiting for a transactional step only when it is certain that it was not done: else the turn is void, and the run is told first.
+ * 3. What was refused is void, with the state and the generators that made it; its items are delivered again to what is durable.
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
-import { CancelledError, failureOf, type Incoming } from "@wovyr/sdk/internal";
+import { CancelledError, type EffectId, failureOf, type Incoming } from "@wovyr/sdk/internal";
+import { attemptKey } from "./attempt.ts";
 import { updateKey } from "./dialogue.ts";
 import type { Engine } from "./engine.ts";
 import { parkedNow } from "./held-mail.ts";
@@ -14,6 +16,7 @@ import type { TurnOutcome } from "./lane.ts";
 import { addedByLoading } from "./mail.ts";
 import type { ChildWrite, InstanceKey } from "./ports/store.ts";
 import { type Start, StartRefused } from "./start.ts";
+import { completionOf } from "./step-outcomes.ts";
 import { childRefused, type PreparedTurn, prepareTurn } from "./turn-write.ts";
 
 type DurableTurn = Extract<TurnOutcome, { kind: "durable" }>;
@@ -22,6 +25,8 @@ const lengthWarnings = [0.9, 0.8, 0.5];
 
 export class Settlement {
   readonly #engine: Engine;
+  /** Steps whose runs were told that they were done when they gave them up, by attempt key. */
+  readonly #told = new Set<string>();
 
   constructor(engine: Engine) {
     this.#engine = engine;
@@ -38,6 +43,52 @@ export class Settlement {
       return;
     }
     instance.phase = "saving";
+    if (turn.plan.abandoned.size > 0) void this.#abandon(instance, turn);
+    else this.#prepare(instance, turn);
+  }
+
+  async #abandon(instance: Instance, turn: OpenTurn): Promise<void> {
+    const { identity } = instance;
+    const steps = [...turn.plan.abandoned];
+    const outcomes = await Promise.all(steps.map(([effect]) => this.#engine.stepOutcomes.giveUp(identity, effect))).catch(() => undefined);
+    if (outcomes === undefined) {
+      this.#refused(instance, turn);
+      return;
+    }
+    const done = steps.flatMap(([effect, before], index): Mail[] => {
+      const outcome = outcomes[index];
+      return outcome === undefined || this.#isTold(instance, effect) ? [] : completionOf(effect, before, outcome).map((fact) => ({ fact }));
+    });
+    if (done.length === 0) this.#prepare(instance, turn);
+    else this.#overtaken(instance, turn, done);
+  }
+
+  /** Telling it helps once at most: a run whose code is not here, or is parked, cannot take it. */
+  #isTold({ identity: { run, workflow, id }, execution }: Instance, effect: EffectId): boolean {
+    if (execution !== undefined && !this.#told.has(attemptKey(run, effect))) return false;
+    this.#engine.options.log.warn("the run ended without taking the outcome of a transactional step that was done", {
+      workflow,
+      instance: id,
+      run,
+      effect,
+    });
+    return true;
+  }
+
+  #forgetTold({ identity: { run } }: Instance, { facts }: OpenTurn): void {
+    for (const fact of facts)
+      if (fact.type === "ActivityCompleted" || fact.type === "EffectCancelled") this.#told.delete(attemptKey(run, fact.effect));
+  }
+
+  /** A step was done before its run gave it up. */
+  #overtaken(instance: Instance, turn: OpenTurn, done: readonly Mail[]): void {
+    const { identity } = instance;
+    for (const { fact } of done) if (fact.type === "ActivityCompleted") this.#told.add(attemptKey(identity.run, fact.effect));
+    instance.mailbox = [...done, ...turn.mail, ...turn.held, ...instance.mailbox];
+    this.#engine.reload(instance);
+  }
+
+  #prepare(instance: Instance, turn: OpenTurn): void {
     let prepared: PreparedTurn | Promise<PreparedTurn>;
     try {
       prepared = prepareTurn(instance, turn, this.#engine);
@@ -71,6 +122,7 @@ export class Settlement {
     if (this.#engine.strikes.any) this.#forgive(instance, turn);
     instance.weight += prepared.write.events.length;
     if (this.#engine.heartbeats.any) this.#settleHeartbeats(instance, turn);
+    if (this.#told.size > 0) this.#forgetTold(instance, turn);
     this.#answer(instance, turn);
     this.#log(instance);
     this.#warnOfLength(instance, turn);
@@ -264,6 +316,7 @@ export class Settlement {
             failure: { ...failure, kind: "permanent" },
             noRetry: "permanent",
           },
+          settled: true,
         });
       else if (suspects.includes(item))
         item.receipt?.refused(

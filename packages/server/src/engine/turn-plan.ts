@@ -4,7 +4,17 @@
  * 1. Built fact by fact, each before it is folded into the run's state, so that what a fact closes can still be looked up.
  * 2. What a turn both starts and closes leaves no trace outside.
  */
-import type { Closing, EffectId, Failure, HistoryFact, Incoming, InstanceState, OpenChild, OpenWait } from "@wovyr/sdk/internal";
+import type {
+  Closing,
+  EffectId,
+  Failure,
+  HistoryFact,
+  Incoming,
+  InstanceState,
+  OpenActivity,
+  OpenChild,
+  OpenWait,
+} from "@wovyr/sdk/internal";
 import type { DeadLetterWrite } from "./ports/store.ts";
 
 /** A child that is to be created. */
@@ -34,6 +44,9 @@ const nothing: readonly never[] = [];
 export class TurnPlan {
   #attempts: Map<EffectId, number> | undefined;
   #stopped: EffectId[] | undefined;
+  /** How transactional steps stood before the turn; undefined: not at all. */
+  #stepsBefore: Map<EffectId, Readonly<OpenActivity> | undefined> | undefined;
+  #abandoned: Map<EffectId, Readonly<OpenActivity>> | undefined;
   #timers: Map<EffectId, number> | undefined;
   #timersDone: Set<EffectId> | undefined;
   #children: Map<EffectId, ChildToStart> | undefined;
@@ -64,6 +77,11 @@ export class TurnPlan {
   /** Activities to ask to stop. */
   get stopped(): readonly EffectId[] {
     return this.#stopped ?? nothing;
+  }
+
+  /** Transactional steps of turns before that the run no longer waits for, as they stood before this one. */
+  get abandoned(): ReadonlyMap<EffectId, Readonly<OpenActivity>> {
+    return this.#abandoned ?? noEntries;
   }
 
   /** When new timers are due. */
@@ -108,17 +126,21 @@ export class TurnPlan {
         this.attributesChanged = fact.attributes !== undefined;
         return;
       case "ActivityScheduled":
+        if (fact.semantics === "transactional") this.#stepBefore(fact.effect, undefined);
         this.#attempt(fact.effect, 1);
         return;
       case "AttemptStarted":
+        this.#noteStep(fact.effect, state);
         this.#attempt(fact.effect, fact.attempt);
         if (state.activities.get(fact.effect)?.state === "Retrying") this.#endTimer(retryTimer(fact.effect));
         return;
       case "AttemptLost":
+        this.#noteStep(fact.effect, state);
         if (fact.cause === "crash") this.#attempt(fact.effect, fact.attempt);
         else this.#attempts?.delete(fact.effect);
         return;
       case "ActivityFailed":
+        this.#noteStep(fact.effect, state);
         if (fact.retryAt !== undefined) this.#startTimer(retryTimer(fact.effect), fact.retryAt);
         else if (state.activities.get(fact.effect)?.state === "Retrying") this.#endTimer(retryTimer(fact.effect));
         return;
@@ -224,6 +246,24 @@ export class TurnPlan {
       if (wait.key !== undefined && this.#publications.has(`${wait.name} ${wait.key}`)) this.#wait(effect, wait);
   }
 
+  #noteStep(effect: EffectId, state: InstanceState): void {
+    const activity = state.activities.get(effect);
+    if (activity?.semantics === "transactional") this.#stepBefore(effect, { ...activity });
+  }
+
+  #stepBefore(effect: EffectId, activity: Readonly<OpenActivity> | undefined): void {
+    this.#stepsBefore ??= new Map();
+    if (!this.#stepsBefore.has(effect)) this.#stepsBefore.set(effect, activity);
+  }
+
+  #abandon(effect: EffectId, state: InstanceState): void {
+    this.#noteStep(effect, state);
+    const before = this.#stepsBefore?.get(effect);
+    if (before === undefined) return;
+    this.#abandoned ??= new Map();
+    this.#abandoned.set(effect, before);
+  }
+
   #stop(effect: EffectId): void {
     this.#stopped ??= [];
     this.#stopped.push(effect);
@@ -299,6 +339,7 @@ export class TurnPlan {
     this.#endWait(effect, state);
     const activity = state.activities.get(effect);
     if (activity !== undefined) {
+      this.#abandon(effect, state);
       if (activity.state === "Retrying") this.#endTimer(retryTimer(effect));
       else this.#attempts?.delete(effect);
       // One that waits for its place is known to the dispatcher already.

@@ -5,8 +5,10 @@
  * 2. Once open, a lost connection is only ever a `StoreUnavailableError` of the statements it met; the next ones connect again.
  */
 import { WovyrError } from "@wovyr/sdk";
+import { checkOptions, wholeNumber } from "@wovyr/sdk/internal";
 import { type StoreOptions, type StoreProvider, StoreUnavailableError } from "../engine/ports/store.ts";
 import { PostgresDriver } from "./postgres/driver.ts";
+import { PostgresStepTransactions } from "./postgres/step-transactions.ts";
 import { DriverError } from "./sql/driver.ts";
 import { migrate, readMigrations } from "./sql/migrate.ts";
 import { SqlStore } from "./sql/sql-store.ts";
@@ -20,6 +22,13 @@ export type PostgresStoreOptions = {
   readonly readConnections?: number;
   /** How long a statement may take before its outcome counts as unknown, in milliseconds. Default 60000. */
   readonly statementDeadline?: number;
+  /** Of transactional activities. */
+  readonly transactions?: {
+    /** Connections of their own, and so how many of them run at once; the others wait. Default 5. */
+    readonly max?: number;
+    /** How long one may go without a statement before the database ends it, in milliseconds. Default 60000. */
+    readonly idleTimeout?: number;
+  };
 };
 
 /** Milliseconds. */
@@ -28,17 +37,21 @@ const connectTimeout = 4_000;
 /** A store in a Postgres database (15 or newer), in its schema `wovyr`; the first process that opens it creates the tables. */
 export function postgresStore(url: string, options: PostgresStoreOptions = {}): StoreProvider {
   const place = describe(url);
+  const { transactions = {} } = options;
+  checkOptions(transactions, ["max", "idleTimeout"], "postgresStore's transactions");
+  const max = wholeNumber(transactions.max ?? 5, 1, "transactions.max");
+  const idleTimeout = wholeNumber(transactions.idleTimeout ?? 60_000, 1, "transactions.idleTimeout");
   return {
     kind: "postgres",
     shared: true,
     async open({ log }: StoreOptions) {
       let opened = false;
+      const connection = { url, prepare: options.prepare ?? true, connectTimeout };
+      const statementDeadline = options.statementDeadline ?? 60_000;
       const driver = new PostgresDriver({
-        url,
-        prepare: options.prepare ?? true,
+        ...connection,
         connections: { write: options.writeConnections ?? 3, read: options.readConnections ?? 3 },
-        statementDeadline: options.statementDeadline ?? 60_000,
-        connectTimeout,
+        statementDeadline,
         reachable(failure) {
           if (!opened) return;
           if (failure === undefined) log.info(`Postgres at ${place} is reachable again`);
@@ -54,7 +67,14 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
       }
       opened = true;
       log.info(`records are kept in Postgres at ${place}`);
-      return new SqlStore("postgres", driver, { kind: "postgres", url });
+      const steps = new PostgresStepTransactions({
+        ...connection,
+        max,
+        idleTimeout,
+        statementDeadline,
+        query: (lane, text, params) => driver.query(lane, text, params),
+      });
+      return new SqlStore("postgres", driver, { kind: "postgres", url }, steps);
     },
   };
 }

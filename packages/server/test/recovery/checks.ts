@@ -172,6 +172,7 @@ function replayHost(runner: Turns): InstanceHost {
     limits: defaultLimits,
     eventSchema: () => undefined,
     announce: never,
+    settle: never,
     turnEnded: never,
     turnBroke: never,
     jobDone: (instance) => runner.done(instance),

@@ -263,7 +263,7 @@ function recordedAttempts(turns: readonly Turn[]): Map<string, number> {
     state.beginTurn(turn.at);
     for (const fact of turn.events) {
       state.fold(fact);
-      if (fact.type === "ActivityScheduled" && fact.semantics !== undefined) recordedFirst.add(fact.effect);
+      if (fact.type === "ActivityScheduled" && fact.semantics === "atMostOnce") recordedFirst.add(fact.effect);
       const begins =
         fact.type === "AttemptStarted" ||
         ((fact.type === "ActivityScheduled" || (fact.type === "AttemptLost" && fact.cause === "crash")) && !recordedFirst.has(fact.effect));

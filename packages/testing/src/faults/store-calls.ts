@@ -5,7 +5,7 @@
  */
 import type { Flush, FlushOutcome, Store, StoreProvider } from "@wovyr/server/internal";
 
-export type StoreMethod = { [K in keyof Store]: Store[K] extends (...args: never[]) => Promise<unknown> ? K : never }[keyof Store];
+export type StoreMethod = { [K in keyof Store]-?: Store[K] extends (...args: never[]) => Promise<unknown> ? K : never }[keyof Store];
 
 const methods: Readonly<Record<StoreMethod, true>> = {
   claimShards: true,

@@ -70,6 +70,7 @@ export class ReplayBench {
       limits,
       eventSchema: () => undefined,
       announce: () => {},
+      settle: () => {},
       turnEnded: (_instance, turn) => this.#made(turn.facts),
       turnBroke: (_instance, failure) => this.#broke(failure),
       jobDone: (instance) => this.turns.done(instance),

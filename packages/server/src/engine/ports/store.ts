@@ -12,7 +12,7 @@
  *    deadlock, serialization); any other rejection is permanent for these very values.
  */
 import { WovyrError } from "@wovyr/sdk";
-import type { ClosedStatus, ParentLink } from "@wovyr/sdk/internal";
+import type { ActivityTransaction, ClosedStatus, ParentLink } from "@wovyr/sdk/internal";
 
 export class StoreUnavailableError extends WovyrError {
   constructor(message: string, options: ErrorOptions = {}) {
@@ -304,6 +304,39 @@ export type StepOutcome = EffectKey & {
   readonly outcome: string | null;
 };
 
+/** One attempt of a transactional step. */
+export type StepWork = EffectKey & {
+  /** The shard of its run, and the epoch under which this node owned it when the attempt began. */
+  readonly shard: number;
+  readonly epoch: number;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Aborted when nobody wants the attempt any more: what it has not committed by then is rolled back. */
+  readonly signal: AbortSignal;
+  /** Does the work; resolves with the outcome, a payload. */
+  work(tx: ActivityTransaction): Promise<string>;
+};
+
+export type StepEnd =
+  /** By this attempt, or by one before it; then the work was not done, or rolled back. */
+  | { readonly kind: "committed"; readonly outcome: string }
+  /** A tombstone is there. */
+  | { readonly kind: "givenUp" }
+  /** Another node owns the shard. */
+  | { readonly kind: "notOwner" };
+
+/**
+ * How transactional steps are run.
+ *
+ * 1. What the work writes, and its outcome, become durable together or not at all; and only while the shard is owned with the epoch and there is neither an
+ *    outcome nor a tombstone of the effect.
+ * 2. An outcome or a tombstone is looked for before the work is begun.
+ * 3. What the work throws is passed on, after everything was rolled back. `StoreUnavailableError`: nothing of it was there when it was looked for last.
+ */
+export interface StepTransactions {
+  run(step: StepWork): Promise<StepEnd>;
+}
+
 export type DeadLetterFilter = {
   readonly workflow?: string;
   readonly kind?: DeadLetterKind;
@@ -412,6 +445,8 @@ export interface Store {
 
   /** Keeps the first outcome of an effect, and says which that is. */
   saveStepOutcome(outcome: StepOutcome): Promise<{ readonly won: boolean; readonly outcome: string | null }>;
+  /** Absent where the store has no transactions to give to others. */
+  readonly transactions?: StepTransactions;
   /** Those of a run, by effect. */
   readStepOutcomes(key: InstanceKey): Promise<readonly StepOutcome[]>;
   /** Removes those older than `before` (milliseconds since the epoch) of runs that are closed or gone, a bounded number at a time. */

@@ -14,6 +14,8 @@ export type ConnectionOptions = {
   readonly prepare: boolean;
   /** Milliseconds. */
   readonly connectTimeout: number;
+  /** Whether the database is asked for its types, so that arrays of them can be read and written. */
+  readonly types?: boolean;
 };
 
 export type SqlRows = readonly (readonly SqlValue[])[];
@@ -39,7 +41,7 @@ export class Connection {
     const settings = {
       max: 1,
       prepare: options.prepare,
-      fetch_types: false,
+      fetch_types: options.types ?? false,
       connect_timeout: options.connectTimeout / 1_000,
       idle_timeout: 0,
       max_lifetime: null,
@@ -85,6 +87,16 @@ export class Connection {
 
   async script(text: string): Promise<void> {
     await this.#settled(() => this.#sql.unsafe(text).simple());
+  }
+
+  /** Lends the driver's client itself; the connection's end rejects, whatever the work is waiting for. */
+  lend<T>(work: (sql: postgres.Sql) => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#lost = reject;
+      work(this.#sql).then(resolve, reject);
+    }).finally(() => {
+      this.#lost = undefined;
+    });
   }
 
   /** Ends it without waiting; a statement under way rejects. */

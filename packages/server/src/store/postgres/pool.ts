@@ -3,7 +3,7 @@
  *
  * 1. Connections are made when statements wait, and made again for ever; after failures with a growing pause, at most `longestPause`.
  * 2. While no connection can be made and none is left, everything that waits is rejected with the reason.
- * 3. Waiting and running together take at most the deadline; a connection whose statement missed it is given up.
+ * 3. Waiting and running together take at most the deadline, where there is one; a connection whose statement missed it is given up.
  */
 import { DriverError } from "../sql/driver.ts";
 import type { Connection } from "./connection.ts";
@@ -11,7 +11,7 @@ import type { Connection } from "./connection.ts";
 export type PoolOptions = {
   readonly size: number;
   /** Milliseconds. */
-  readonly deadline: number;
+  readonly deadline?: number;
   open(signal: AbortSignal): Promise<Connection>;
   /** Told when connections cannot be made any more, and when they can again. */
   reachable?(failure: DriverError | undefined): void;
@@ -51,12 +51,13 @@ export class Pool {
       }
       const { deadline } = this.#options;
       let used: Connection | undefined;
-      const late = setTimeout(() => {
+      const expire = () => {
         this.#jobs.delete(job);
         used?.discard();
         const waited = used === undefined ? "no connection was free" : "no answer";
         job.fail(new DriverError(`${waited} in ${deadline} ms`, { code: "DEADLINE", answered: false }));
-      }, deadline);
+      };
+      const late = deadline === undefined ? undefined : setTimeout(expire, deadline);
       const job: Job = {
         async run(connection) {
           used = connection;

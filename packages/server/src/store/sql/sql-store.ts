@@ -22,6 +22,7 @@ import type {
   RunImport,
   ShardEpoch,
   StepOutcome,
+  StepTransactions,
   Store,
   StrikeSink,
 } from "../../engine/ports/store.ts";
@@ -46,15 +47,19 @@ const tries = 6;
 const closePatience = 500;
 const groupMismatch = "WV001";
 
+type ClosableStepTransactions = StepTransactions & { close(): Promise<void> };
+
 export class SqlStore implements Store {
   readonly kind: string;
   readonly strikes: StrikeSink;
+  readonly transactions?: ClosableStepTransactions;
   readonly #driver: SqlDriver;
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
-  constructor(kind: string, driver: SqlDriver, strikes: StrikeSink) {
+  constructor(kind: string, driver: SqlDriver, strikes: StrikeSink, transactions?: ClosableStepTransactions) {
     this.kind = kind;
+    if (transactions !== undefined) this.transactions = transactions;
     this.strikes = strikes;
     this.#driver = driver;
   }
@@ -300,8 +305,13 @@ export class SqlStore implements Store {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#runningEnded().then(() => this.#driver.close());
+    this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([this.#runningEnded(), this.transactions?.close()]);
+    await this.#driver.close();
   }
 
   /** Resolves when no statement is under way, or after a while: a database that does not answer is not waited for. */
