@@ -115,7 +115,7 @@ class Transaction {
     try {
       return await connection.lend((sql) => withOwnTypes(sql, () => this.#all(sql, connection)));
     } catch (error) {
-      return await this.#afterFailure(error);
+      return await this.#afterFailure(error, connection);
     } finally {
       signal.removeEventListener("abort", abort);
     }
@@ -215,17 +215,23 @@ class Transaction {
     void this.#endSession();
   }
 
-  async #afterFailure(error: unknown): Promise<StepEnd> {
-    this.#step.signal.throwIfAborted();
-    if (this.#phase === "committing" && isUnanswered(error)) return this.#resolve(error);
-    if (this.#phase !== "beginning") {
-      if (isUnanswered(error)) {
-        void this.#endSession();
-        throw new StoreUnavailableError("the connection of the transaction was lost; nothing of it was committed", { cause: error });
-      }
-      throw codeOf(error) === "25P02" ? aborted(error) : error;
+  async #afterFailure(error: unknown, connection: Connection): Promise<StepEnd> {
+    const { signal } = this.#step;
+    const answered = isAnswer(error);
+    if (this.#phase === "committing" && !answered) {
+      connection.discard();
+      return this.#resolve(error);
     }
-    throw isUnanswered(error) ? new DriverError("the transaction could not be begun", { code: "CONNECTION", answered: false }) : error;
+    signal.throwIfAborted();
+    if (this.#phase === "beginning" && !answered) {
+      connection.discard();
+      throw new DriverError("the transaction could not be begun", { code: "CONNECTION", answered: false, cause: error });
+    }
+    if (connection.broken) void this.#endSession();
+    if (isOfDriver(error)) {
+      throw new StoreUnavailableError("the connection of the transaction was lost; nothing of it was committed", { cause: error });
+    }
+    throw codeOf(error) === "25P02" ? aborted(error) : error;
   }
 
   /** COMMIT was sent and not answered. */
@@ -269,8 +275,14 @@ const endOf = (outcome: unknown): StepEnd => (typeof outcome === "string" ? { ki
 
 const codeOf = (error: unknown): unknown => (typeof error === "object" && error !== null ? (error as { code?: unknown }).code : undefined);
 
-/** Whether the database has not said what became of what was asked. */
-function isUnanswered(error: unknown): boolean {
+/** Whether the database, or the code around it, has said what became of what was asked; anything else is the connection's end. */
+function isAnswer(error: unknown): boolean {
+  if (error instanceof WovyrError) return true;
+  return error instanceof postgres.PostgresError && !sessionEnded.test(error.code);
+}
+
+/** Whether an error that the work passed on says that its connection has ended. */
+function isOfDriver(error: unknown): boolean {
   if (error instanceof DriverError) return true;
   const code = codeOf(error);
   if (typeof code !== "string") return false;
