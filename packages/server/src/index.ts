@@ -13,4 +13,5 @@ export { type StaticGraphOptions, staticGraph } from "./graph/static-graph.ts";
 export { type ConsoleLevel, consoleLog } from "./platform/console-log.ts";
 export { memoryStore } from "./store/memory.ts";
 export { pgliteStore } from "./store/pglite.ts";
+export type { PostgresTransaction } from "./store/postgres/step-sql.ts";
 export { type PostgresStoreOptions, postgresStore } from "./store/postgres.ts";

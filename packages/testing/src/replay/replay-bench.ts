@@ -108,7 +108,7 @@ export class ReplayBench {
       this.#at = turn.at;
       this.#made = resolve;
       this.#broke = reject;
-      this.instance.mailbox = turn.events.filter((fact): fact is Incoming => !isCommand(fact)).map((fact) => ({ fact }));
+      this.instance.mailbox = turn.events.filter((fact): fact is Incoming => !isCommand(fact)).map((fact) => ({ fact, settled: true }));
       this.instance.phase = "queued";
       this.turns.add(this.instance);
     });

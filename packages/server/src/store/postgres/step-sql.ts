@@ -4,18 +4,20 @@
  * 1. It works until the transaction is over; what is asked of it later throws TRANSACTION_ENDED.
  * 2. It begins, ends and leaves nothing: `begin` sets a savepoint, and what would need a connection of its own is refused.
  */
-import { WovyrError } from "@wovyr/sdk";
+import { type ActivityTransaction, WovyrError } from "@wovyr/sdk";
 import type postgres from "postgres";
 
 declare module "@wovyr/sdk/internal" {
   interface ActivityTransaction extends postgres.Sql, postgres.TransactionSql {}
 }
 
-type Work = (sql: StepSql) => unknown;
-type StepSql = postgres.Sql & postgres.TransactionSql;
+/** The transaction of a transactional activity: what postgres.js calls a `TransactionSql`, with what drizzle needs of a client. */
+export type PostgresTransaction = ActivityTransaction;
+
+type Work = (sql: PostgresTransaction) => unknown;
 
 export type OpenStepSql = {
-  readonly sql: StepSql;
+  readonly sql: PostgresTransaction;
   /** Nothing may be asked of it any more. */
   end(): void;
 };
@@ -62,7 +64,7 @@ export function openStepSql(client: postgres.Sql): OpenStepSql {
     begin: savepoint,
     ...refused,
   };
-  const sql = Object.assign(call, client, own) as unknown as StepSql;
+  const sql = Object.assign(call, client, own) as unknown as PostgresTransaction;
   return {
     sql,
     end() {
