@@ -496,3 +496,31 @@ export async function* errors() {
 
 const list: AnyWorkflow[] = [order, nightly, tree, leaf, even, odd, zw];
 void [list, duration("1h"), render];
+
+// ─── how often an activity runs, and the transaction of one that is transactional ───
+{
+  const debit = activity("debit", { semantics: "transactional", input: Order }, async (o, ctx) => {
+    is<typeof ctx, w.TransactionalContext>(true);
+    is<typeof ctx.tx, w.ActivityTransaction>(true);
+    ctx.heartbeat();
+    return o.total;
+  });
+  const d: Effect<number> = debit({ id: "1", total: 2 }).with({ id: "debit" });
+  activity("debit", { semantics: "transactional" }, async (n: number, { tx, attempt }) => [n, tx, attempt]);
+  activity.contract("debit", { semantics: "transactional", input: Order }).implement(async (_, ctx) => void ctx.tx);
+  // @ts-expect-error no transaction without semantics
+  activity("x", async (_: string, ctx) => ctx.tx);
+  // @ts-expect-error no transaction at least once
+  activity("x", { semantics: "atLeastOnce" }, async (_: string, ctx) => ctx.tx);
+  // @ts-expect-error no transaction at most once
+  activity("x", { semantics: "atMostOnce", input: Order }, async (_, ctx) => ctx.tx);
+  // @ts-expect-error no transaction where the semantics is not known
+  activity("x", { semantics: "atMostOnce" as w.Semantics }, async (_: string, ctx) => ctx.tx);
+  // @ts-expect-error no transaction for a contract that is not transactional
+  activity.contract("x", { input: Order }).implement(async (_, ctx) => void ctx.tx);
+  // @ts-expect-error a call cannot make it transactional
+  ping().with({ semantics: "transactional" });
+  // @ts-expect-error nor can a step
+  step("x", async () => 1, { semantics: "transactional" });
+  void d;
+}
