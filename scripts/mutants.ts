@@ -9,6 +9,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { startPostgres, type TestPostgres } from "./test-postgres.ts";
 
 type Mutant = {
   readonly name: string;
@@ -16,6 +17,8 @@ type Mutant = {
   readonly find: string;
   readonly replace: string;
   readonly tests: readonly string[];
+  /** Whether its tests need a Postgres: then one is started, unless WOVYR_TEST_DATABASE_URL names one. */
+  readonly postgres?: true;
 };
 
 const explored = "packages/testing/test/explore.test.ts";
@@ -28,6 +31,9 @@ const once = "packages/server/test/engine/at-most-once.test.ts";
 const limits = "packages/server/test/engine/activity-timeouts.test.ts";
 const retries = "packages/server/test/engine/retries.test.ts";
 const runs = "packages/server/test/engine/run-retries.test.ts";
+const steps = "packages/server/test/engine/transactional.test.ts";
+const committed = "packages/server/test/transactional/steps.test.ts";
+const disputed = "packages/server/test/transactional/faults.test.ts";
 
 const mutants: readonly Mutant[] = [
   {
@@ -167,22 +173,90 @@ const mutants: readonly Mutant[] = [
     replace: "};",
     tests: [runs],
   },
+  {
+    name: "record that a transactional step failed, and put no tombstone",
+    file: "packages/server/src/engine/instance.ts",
+    find: "mail.settled !== true && this.#mayBeDone(fact)",
+    replace: "false && this.#mayBeDone(fact)",
+    tests: [steps],
+  },
+  {
+    name: "give a transactional step up, and put no tombstone",
+    file: "packages/server/src/engine/settlement.ts",
+    find: "if (turn.plan.abandoned.size > 0)",
+    replace: "if (turn.plan.abandoned.size < 0)",
+    tests: [steps],
+  },
+  {
+    name: "let a former owner commit a transactional step",
+    file: "packages/server/src/store/postgres/step-transactions.ts",
+    find: "where s.id = $1::integer and s.epoch = $2::bigint and",
+    replace: "where s.id = $1::integer and $2::bigint is not null and",
+    tests: [disputed],
+    postgres: true,
+  },
+  {
+    name: "do a transactional step whose outcome is there",
+    file: "packages/server/src/store/postgres/step-transactions.ts",
+    find: "return row?.known === true ? endOf(row.outcome) : undefined;",
+    replace: "return undefined;",
+    tests: [committed],
+    postgres: true,
+  },
+  {
+    name: "commit a transactional step although an outcome or a tombstone is there",
+    file: "packages/server/src/store/postgres/step-transactions.ts",
+    find: "if (row.known === true) return endOf(row.outcome);",
+    replace: "if (row.known === true) return undefined;",
+    tests: [disputed],
+    postgres: true,
+  },
+  {
+    name: "take a lost COMMIT for done",
+    file: "packages/server/src/store/postgres/step-transactions.ts",
+    find: "      return this.#resolve(error);",
+    replace: '      return { kind: "committed", outcome: "1" };',
+    tests: [disputed],
+    postgres: true,
+  },
+  {
+    name: "leave the session of an unwanted transactional step alone",
+    file: "packages/server/src/store/postgres/step-transactions.ts",
+    find: "    connection.discard();\n    void this.#endSession();\n  }",
+    replace: "    connection.discard();\n  }",
+    tests: [disputed],
+    postgres: true,
+  },
+  {
+    name: "believe that the transaction of a step is still the same",
+    file: "packages/server/src/store/postgres/step-transactions.ts",
+    find: "and extract(epoch from now())::text = $3 for share",
+    replace: "and $3::text is not null for share",
+    tests: [committed],
+    postgres: true,
+  },
 ];
 
 const root = resolve(import.meta.dirname, "..");
 const timeLimit = 240_000;
 const wanted = process.argv.slice(2);
 const copy = mkdtempSync(join(tmpdir(), "wovyr-mutants-"));
-process.exitCode = main();
+process.exitCode = await main();
 
-function main(): number {
+async function main(): Promise<number> {
+  let postgres: TestPostgres | undefined;
   try {
     makeCopy();
     const chosen = mutants.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)));
+    if (process.env.WOVYR_TEST_DATABASE_URL === undefined && chosen.some((mutant) => mutant.postgres === true)) {
+      postgres = await startPostgres();
+      process.env.WOVYR_TEST_DATABASE_URL = postgres.url;
+    }
     const survivors = chosen.filter((mutant) => !isCaught(mutant));
     console.log(`\n${chosen.length - survivors.length} of ${chosen.length} faults were caught`);
     return survivors.length === 0 ? 0 : 1;
   } finally {
+    await postgres?.stop();
     rmSync(copy, { recursive: true });
   }
 }

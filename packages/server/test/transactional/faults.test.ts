@@ -40,6 +40,19 @@ async function whileCommitsWait(sql: postgres.Sql, body: (release: () => Promise
   }
 }
 
+/** Runs the body while somebody else holds the rows of the accounts. */
+async function whileTaken<T>({ admin }: Stage, body: () => Promise<T>): Promise<T> {
+  const session = await admin.reserve();
+  await session`begin`;
+  await session`select from accounts for update`;
+  try {
+    return await body();
+  } finally {
+    await session`rollback`;
+    session.release();
+  }
+}
+
 async function proxyTo(context: TestContext, { url }: Stage): Promise<TcpProxy> {
   const proxy = await tcpProxy(url);
   context.after(() => proxy.close());
@@ -109,16 +122,14 @@ test("an attempt that runs out of time at a lock lets go of what it holds, and t
     yield* add(undefined);
   });
   const { client } = await place.host([adding], { store: { transactions: { max: 1 } } });
-  const blocker = await place.admin.reserve();
-  await blocker`begin`;
-  await blocker`update accounts set balance = 10 where name = 'a'`;
-  const run = await client.start(adding);
-  await place.waiting("update accounts");
-  const [first] = await place.admin`select pid from pg_stat_activity where wait_event_type = 'Lock' and query like 'update accounts%'`;
-  // The session of the first attempt is ended, although nobody has let go of the lock.
-  await until(async () => (await place.admin`select from pg_stat_activity where pid = ${first?.pid}`).length === 0);
-  await blocker`rollback`;
-  blocker.release();
+  const run = await whileTaken(place, async () => {
+    const started = await client.start(adding);
+    await place.waiting("update accounts");
+    const [first] = await place.admin`select pid from pg_stat_activity where wait_event_type = 'Lock' and query like 'update accounts%'`;
+    // The session of the first attempt is ended, although nobody has let go of the lock.
+    await until(async () => (await place.admin`select from pg_stat_activity where pid = ${first?.pid}`).length === 0);
+    return started;
+  });
   await run.result();
   assert.deepEqual([...(await place.admin`select balance from accounts`)], [{ balance: 1 }]);
   assert.equal((await place.notes()).length, 1);
@@ -363,28 +374,22 @@ test("a takeover waits for a commit that has passed the fence, and finds its out
 test("an attempt that is no longer wanted is rolled back, at a lock too, and its connection is free for others", async (context) => {
   const { place, step } = await ground(context);
   await place.admin`insert into accounts values ('a', 0)`;
-  const blocker = await place.admin.reserve();
-  await blocker`begin`;
-  await blocker`update accounts set balance = 1`;
   const controller = new AbortController();
-  const ended = step(
-    async (tx) => {
-      await tx`insert into ledger (note) values ('unwanted')`;
-      await tx`update accounts set balance = 2`;
-      return "1";
-    },
-    { signal: controller.signal },
-  );
-  await place.waiting("update accounts set balance = 2");
-  controller.abort(new Error("no longer wanted"));
-  await assert.rejects(ended, /no longer wanted/);
-  await until(
-    async () =>
-      (await place.admin`select from pg_stat_activity where query like 'update accounts set balance = 2%' and state = 'active'`).length ===
-      0,
-  );
-  await blocker`rollback`;
-  blocker.release();
+  await whileTaken(place, async () => {
+    const ended = step(
+      async (tx) => {
+        await tx`insert into ledger (note) values ('unwanted')`;
+        await tx`update accounts set balance = 2`;
+        return "1";
+      },
+      { signal: controller.signal },
+    );
+    await place.waiting("update accounts set balance = 2");
+    controller.abort(new Error("no longer wanted"));
+    await assert.rejects(ended, /no longer wanted/);
+    const active = () => place.admin`select from pg_stat_activity where query like 'update accounts set balance = 2%' and state = 'active'`;
+    await until(async () => (await active()).length === 0);
+  });
   assert.deepEqual(await place.notes(), []);
   assert.equal((await step(insert("wanted"))).kind, "committed");
 });
