@@ -478,7 +478,7 @@ export class InstanceState {
       if (state === "Running") this.#moveActivity(effect, "Lost");
       if (state === "Scheduled") this.#moveActivity(effect, "Running", "Lost");
       // What is to run once at most is recorded when it begins.
-      if (semantics !== undefined) this.#moveActivity(effect, "Scheduled");
+      if (semantics === "atMostOnce") this.#moveActivity(effect, "Scheduled");
       else if (losses < suspectLosses) this.#moveActivity(effect, "Scheduled", "Running");
     }
   }

@@ -13,7 +13,7 @@ import type { Engine } from "./engine.ts";
 import { parkedNow } from "./held-mail.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
 import type { TurnOutcome } from "./lane.ts";
-import { addedByLoading } from "./mail.ts";
+import { addedByLoading, type Mail } from "./mail.ts";
 import type { ChildWrite, InstanceKey } from "./ports/store.ts";
 import { type Start, StartRefused } from "./start.ts";
 import { completionOf } from "./step-outcomes.ts";
