@@ -259,7 +259,7 @@ test("an attempt that finds a tombstone is refused, and its function is not call
   assert.deepEqual(await notes(), []);
 });
 
-test("a transaction that stands idle too long is ended by the database, and the attempt is made again", async (context) => {
+test("H086 a transaction that stands idle too long is ended by the database, nothing is written outside of it, and the attempt is made again", async (context) => {
   const { host, notes } = await stage(context);
   const write = activity("write", transactional, async (_: undefined, { tx, attempt, signal }) => {
     await tx`insert into ledger (note) values (${`attempt ${attempt}`})`;
