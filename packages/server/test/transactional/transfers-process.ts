@@ -17,9 +17,19 @@ const { client } = await createOrchestrator({
   log: { debug() {}, info() {}, warn() {}, error: console.error },
 });
 process.send?.("ready");
+/** On a busy machine the shards are taken late. */
+const started = async (id: string) => {
+  for (;;)
+    try {
+      return await client.start(transfer, undefined, { id, idempotencyKey: id });
+    } catch (error) {
+      if ((error as { retryable?: boolean }).retryable !== true) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+};
 const one = async (index: number) => {
   const id = `transfer-${index}`;
-  const run = await client.start(transfer, undefined, { id, idempotencyKey: id });
+  const run = await started(id);
   if (index % 5 === 0) {
     await new Promise((resolve) => setTimeout(resolve, index % 70));
     await run.cancel({ mode: index % 10 === 0 ? "immediate" : "graceful" }).catch(() => {});
