@@ -6,6 +6,7 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { edgeKinds, nodeKinds } from "../graph/graph.ts";
+import { deadLetterDecisions, deadLetterKinds } from "../model/dead-letter.ts";
 import { errorCodes } from "../model/errors.ts";
 import { failureKinds } from "../model/failure-kind.ts";
 import { anyValue, choice, durationSchema, nameSchema, timestamp } from "./kinds.ts";
@@ -136,6 +137,13 @@ export const BatchOperationBody = Type.Object(
   { ...strict, $id: "BatchRequest" },
 );
 export type BatchOperationBody = Static<typeof BatchOperationBody>;
+
+const note = DecisionBody.properties.note;
+
+export const ResolutionBody = Type.Object(
+  { output: Type.Optional(anyValue), note },
+  { ...strict, $id: "Resolution", description: "What the activity came to: it must fit the activity's output schema." },
+);
 
 // ── answers ──
 
@@ -350,6 +358,7 @@ export const DescriptionSchema = Type.Object(
         attempt: Type.Integer(),
         lastFailure: Type.Optional(FailureSchema),
         nextRetryAt: Type.Optional(timestamp),
+        deadLetter: Type.Optional(Type.String({ description: "While it is paused: the id of the dead letter to decide on." })),
         losses: Type.Optional(Type.Integer({ minimum: 1, description: "How often its process died while it ran." })),
         lastHeartbeat: Type.Optional(anyValue),
         circuit: Type.Optional(
@@ -410,6 +419,39 @@ export const DescriptionSchema = Type.Object(
     resetTo: Type.Optional(nameSchema),
   },
   { $id: "Instance" },
+);
+
+const deadLetter = {
+  id: nameSchema,
+  kind: choice(deadLetterKinds, { $id: "DeadLetterKind" }),
+  workflow: Type.String({ description: "Of the run that the work belongs to." }),
+  instanceId: nameSchema,
+  runId: Type.String(),
+  effect: Type.String(),
+  name: Type.String({ description: "Of the activity, workflow or event." }),
+  attempts: Type.Integer(),
+  failure: FailureSchema,
+  at: timestamp,
+  decisions: Type.Array(choice(deadLetterDecisions), { description: "What can be decided." }),
+};
+
+export const DeadLetterSchema = Type.Object(deadLetter, { $id: "DeadLetter" });
+
+export const DeadLetterList = Type.Object({ items: Type.Array(DeadLetterSchema), nextCursor }, { $id: "DeadLetterList" });
+
+export const DeadLetterDetailsSchema = Type.Object(
+  {
+    ...deadLetter,
+    version: Type.String(),
+    input: Type.Optional(anyValue),
+    seq: Type.Optional(Type.Integer({ minimum: 1, description: "Number of the history event that holds the input." })),
+    failures: Type.Array(Type.Object({ attempt: Type.Integer(), at: timestamp, failure: FailureSchema }), {
+      description: "The last failed attempts, at most 20.",
+    }),
+    firstFailedAt: timestamp,
+    lastFailedAt: timestamp,
+  },
+  { $id: "DeadLetterDetails" },
 );
 
 export const HistoryEventSchema = Type.Object(

@@ -7,6 +7,7 @@
  */
 import { WovyrError } from "@wovyr/sdk";
 import {
+  type ActivityEffect,
   CancelledError,
   decodePayload,
   Execution,
@@ -26,8 +27,9 @@ import {
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
 import { type EndFact, isEnd, isPassedOn, judge, type Mail, weightOf } from "./mail.ts";
+import { outOfPause, pausedIfAsked, resolvedDecision } from "./paused-activity.ts";
 import type { NewInstance } from "./ports/store.ts";
-import { retriedEffect, TurnPlan } from "./turn-plan.ts";
+import { pausedEffect, retriedEffect, TurnPlan } from "./turn-plan.ts";
 import type { Job } from "./turns.ts";
 
 /** A turn between its first event and its commit. */
@@ -262,7 +264,7 @@ export class Instance implements Job {
       case "TimerFired":
         return this.#meantByTimer(fact);
       case "ActivityFailed":
-        return this.#isOverBudget(fact) ? withoutRetry(fact) : fact;
+        return pausedIfAsked(this.#isOverBudget(fact) ? withoutRetry(fact) : fact, this.state, this.#callOf(fact.effect), this.definition);
       case "InstanceStarted":
         return withTimeouts(fact, this.definition);
       default:
@@ -270,8 +272,10 @@ export class Instance implements Job {
     }
   }
 
-  /** The timer of a retry means the start of the next attempt. */
+  /** The timer of a retry means the start of the next attempt, that of a pause the end of its activity's time. */
   #meantByTimer(fact: Extract<Incoming, { type: "TimerFired" }>): Incoming {
+    const paused = pausedEffect(fact.effect);
+    if (paused !== undefined) return outOfPause(paused, this.state) ?? fact;
     const effect = retriedEffect(fact.effect);
     if (effect === undefined) return fact;
     return {
@@ -279,6 +283,11 @@ export class Instance implements Job {
       effect,
       attempt: (this.state.activities.get(effect)?.attempt ?? 0) + 1,
     };
+  }
+
+  #callOf(effect: string): ActivityEffect<unknown> | undefined {
+    const work = this.execution?.leaves.get(effect)?.work;
+    return work?.kind === "activity" ? work.effect : undefined;
   }
 
   /** Whether the run has made as many retries as its workflow allows. What undoes is not held to it. */
@@ -292,8 +301,13 @@ export class Instance implements Job {
       this.#fold(turn, ends(this.state, fact) ? endWithoutCode(this.state, fact) : [fact]);
       return false;
     }
-    this.execution.deliver(fact);
+    this.execution.deliver(this.#resolved(fact) as Incoming);
     return true;
+  }
+
+  /** A decision on an activity with the output that its schema makes of what was said, or why it does not fit. */
+  #resolved(fact: Incoming): Incoming | WovyrError {
+    return fact.type === "ActivityDecided" ? resolvedDecision(fact, this.#callOf(fact.effect), this.#host.limits.payload) : fact;
   }
 
   /** Whether an item needs code that cannot be run now, or that is not to run now. */
@@ -307,6 +321,10 @@ export class Instance implements Job {
 
   /** Why a message is turned away before anything of it is recorded. */
   #refusal(fact: Incoming): WovyrError | undefined {
+    if (fact.type === "ActivityDecided") {
+      const resolved = this.#resolved(fact);
+      return resolved instanceof WovyrError ? resolved : undefined;
+    }
     if (fact.type !== "UpdateRequested") return undefined;
     const refusal = this.execution?.refusalOf(fact);
     return refusal === undefined || refusal instanceof WovyrError ? refusal : new WovyrError(refusal.message, { code: "UPDATE_REJECTED" });
