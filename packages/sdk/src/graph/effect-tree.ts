@@ -238,7 +238,8 @@ export class EffectTree {
   #beginAgain(at: Date): void {
     for (const { told } of this.#places.values()) {
       const last = told?.attempts?.[told.attempts.length - 1];
-      if (told === undefined || last === undefined || told.endedAt !== undefined || told.state === "Retrying") continue;
+      if (told === undefined || last === undefined || told.endedAt !== undefined) continue;
+      if (told.state === "Retrying" || told.state === "Paused") continue;
       if (last.endedAt === undefined) Object.assign(last, { endedAt: at, lost: "shutdown" });
       told.state = told.losses < suspectLosses ? "Running" : "Lost";
       if (told.state === "Running") told.attempts?.push({ number: last.number, startedAt: at });

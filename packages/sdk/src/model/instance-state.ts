@@ -492,7 +492,7 @@ export class InstanceState {
   /** Nobody runs what the history shows as running: each attempt begins again, and none counts as lost. A suspect waits until it may run alone. */
   #beginAgain(): void {
     for (const [effect, { state, losses, semantics }] of this.activities) {
-      if (state === "Retrying") continue;
+      if (state === "Retrying" || state === "Paused") continue;
       if (state === "Running") this.#moveActivity(effect, "Lost");
       if (state === "Scheduled") this.#moveActivity(effect, "Running", "Lost");
       // What is to run once at most is recorded when it begins.

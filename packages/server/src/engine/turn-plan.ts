@@ -4,7 +4,17 @@
  * 1. Built fact by fact, each before it is folded into the run's state, so that what a fact closes can still be looked up.
  * 2. What a turn both starts and closes leaves no trace outside.
  */
-import type { Closing, EffectId, Failure, HistoryFact, Incoming, InstanceState, OpenChild, OpenWait } from "@wovyr/sdk/internal";
+import type {
+  Closing,
+  EffectId,
+  Failure,
+  HistoryFact,
+  Incoming,
+  InstanceState,
+  OpenActivity,
+  OpenChild,
+  OpenWait,
+} from "@wovyr/sdk/internal";
 import type { DeadLetterWrite } from "./ports/store.ts";
 
 type ActivityFailed = Extract<HistoryFact, { type: "ActivityFailed" }>;
@@ -293,7 +303,10 @@ export class TurnPlan {
   #beginAgain(fact: Extract<HistoryFact, { type: "Forked" | "Imported" }>, state: InstanceState): void {
     this.attributesChanged = state.attributes !== undefined;
     this.#startTimers(state);
-    for (const [effect, activity] of state.activities) if (activity.state !== "Retrying") this.#attempt(effect, activity.attempt);
+    for (const [effect, activity] of state.activities) {
+      if (activity.state === "Paused") this.#paused(effect, activity);
+      else if (activity.state !== "Retrying") this.#attempt(effect, activity.attempt);
+    }
     for (const [effect, wait] of state.waits) this.#wait(effect, wait);
     for (const [effect, { state: at, failure }] of state.compensations)
       if (at === "stuck" && failure !== undefined) this.#compensationStuck({ effect, failure }, state);
@@ -332,9 +345,14 @@ export class TurnPlan {
     if (activity?.state === "Retrying") this.#endTimer(retryTimer(effect));
     if (activity?.state === "Paused") this.#endPause(effect, state);
     if (paused !== true || activity === undefined) return;
-    this.#deadLetters ??= new Map();
-    this.#deadLetters.set(effect, { effect, kind: "activity", name: activity.name, attempts: attempt, failure });
+    this.#paused(effect, { ...activity, attempt, lastFailure: failure });
     if (pausedUntil !== undefined) this.#startTimer(closeTimer(effect), pausedUntil);
+  }
+
+  #paused(effect: EffectId, { name, attempt, lastFailure }: Readonly<OpenActivity>): void {
+    if (lastFailure === undefined) return;
+    this.#deadLetters ??= new Map();
+    this.#deadLetters.set(effect, { effect, kind: "activity", name, attempts: attempt, failure: lastFailure });
   }
 
   /** Nobody is asked about the activity any more. */

@@ -4,6 +4,7 @@ import { Type } from "@sinclair/typebox";
 import { ActivityError, ApiError, activity, all, map, NonRetryableError, race, sleep, step, WorkflowError, workflow } from "@wovyr/sdk";
 import type { HistoryFact, Turn } from "@wovyr/sdk/internal";
 import type { TestEnvironment } from "@wovyr/testing";
+import { crashedAtEachWrite } from "../operations/crashing.ts";
 import { inCase, inEachCache } from "./case.ts";
 
 /** Whether the bank is open. */
@@ -413,5 +414,114 @@ test("dead letters are found by kind, workflow, name, instance, code and time", 
     assert.equal((await ids({ until: between })).length, 7);
     assert.equal((await letters(env)).length, 8);
     for (const run of runs) await run.terminate();
+  });
+});
+
+test("with a crash at every write: nothing is lost, and nothing that was recorded is done again", async () => {
+  for (const decision of ["retry", "resolve", "fail"] as const) {
+    const crashes = await crashedAtEachWrite({ workflows: [pay] }, async ({ env, begin, insist }) => {
+      closedBank();
+      begin();
+      const run = await insist(() => env.start(pay, 7, { id: "p1", idempotencyKey: "start" }));
+      for (let waited = 0; waited < 60; waited += 1) {
+        if (!env.running) await env.restart();
+        await env.advance("1s");
+      }
+      if (!env.running) await env.restart();
+      await env.settle();
+      const letter = await onlyLetter(env);
+      open = true;
+      const before = bank.attempts.length;
+      const options = { note: "by Ann", idempotencyKey: "decided", ...(decision === "resolve" && { output: "by hand" }) };
+      await insist(() => env.client.deadLetters[decision](letter.id, options));
+      await env.settle();
+      if (!env.running) await env.restart();
+      const outcome = await run.result().catch((error: WorkflowError) => (error.cause as Error).name);
+      assert.equal(outcome, { retry: "paid 7", resolve: "by hand", fail: "ActivityError" }[decision]);
+      if (decision !== "retry") assert.equal(bank.attempts.length, before);
+      const decisions = facts(await env.turns("p1")).filter(({ type }) => type === "ActivityDecided");
+      assert.equal(decisions.length, 1);
+      assert.deepEqual(await letters(env), []);
+    });
+    assert.ok(crashes >= 8, `${decision}: ${crashes}`);
+  }
+});
+
+test("a fork, and a reset, of a run whose activity is paused wait for decisions of their own", async () => {
+  const limited = workflow("limited", async function* () {
+    return yield* charge(1).with({ timeout: { scheduleToClose: "1d" } });
+  });
+  await inEachCache({ workflows: [limited] }, async (env) => {
+    closedBank();
+    const run = await env.start(limited, undefined, { id: "t" });
+    await env.advance("10s");
+    const fork = await run.fork({ at: "last" });
+    await env.settle();
+    const next = await run.reset({ to: "last" });
+    await env.settle();
+    const found = await letters(env);
+    assert.deepEqual(found.map(({ runId }) => runId).sort(), [fork.runId, next.runId].sort());
+    const ofFork = found.find(({ runId }) => runId === fork.runId);
+    await env.client.deadLetters.resolve(ofFork?.id ?? "", { output: "by hand" });
+    assert.equal(await fork.result(), "by hand");
+    assert.equal((await onlyLetter(env)).runId, next.runId);
+    await env.advance("25h");
+    await assert.rejects(next.result(), /scheduleToClose/);
+    assert.deepEqual(await letters(env), []);
+  });
+});
+
+test("while its run is paused or parked a decision is kept, and taken when the run goes on", async () => {
+  await inEachCache({ workflows: [pay] }, async (env) => {
+    closedBank();
+    const run = await stopped(env);
+    const { id } = await onlyLetter(env);
+    await run.pause();
+    await env.client.deadLetters.resolve(id, { output: "by hand" });
+    await env.restart();
+    await env.settle();
+    assert.equal((await run.describe()).status, "Paused");
+    assert.equal((await onlyLetter(env)).id, id);
+    await run.resume();
+    assert.equal(await run.result(), "by hand");
+    assert.deepEqual(await letters(env), []);
+  });
+});
+
+test("a decision on an activity that keeps ending its process: it runs alone, and its losses count on", async () => {
+  let deaths = 0;
+  const deadly = activity("deadly", { onExhausted: "pause" }, async () => {
+    deaths += 1;
+    if (deaths <= 7) {
+      environment?.crash();
+      await new Promise(() => {});
+    }
+    return "alive";
+  });
+  let environment: TestEnvironment | undefined;
+  const flow = workflow("flow", async function* () {
+    yield* sleep("1s");
+    return yield* deadly();
+  });
+  await inCase({ workflows: [flow] }, async (env) => {
+    environment = env;
+    const run = await env.start(flow);
+    await env.advance("1s");
+    const live = async () => {
+      for (let lives = 0; lives < 10; lives += 1) {
+        await env.settle();
+        if (env.running) return;
+        await env.restart();
+      }
+    };
+    await live();
+    const letter = await onlyLetter(env);
+    assert.equal(letter.failure.code, "ATTEMPTS_LOST");
+    assert.equal(deaths, 5);
+    const retried = env.client.deadLetters.retry(letter.id).catch((error: ApiError) => assert.equal(error.code, "UNREACHABLE"));
+    await live();
+    await retried;
+    assert.equal(await run.result(), "alive");
+    assert.equal(deaths, 8);
   });
 });
