@@ -6,7 +6,7 @@ import type { Update } from "../define/update.ts";
 import type { AnyWorkflow, Workflow } from "../define/workflow.ts";
 import type { PublishOptions } from "../effects/publish.ts";
 import type { RunGraph } from "../graph/graph.ts";
-import type { DeadLetterKind } from "../model/dead-letter.ts";
+import type { DeadLetterDecision, DeadLetterKind } from "../model/dead-letter.ts";
 import type { Duration } from "../model/duration.ts";
 import type { CancelMode, Status } from "../model/history.ts";
 import type { WorkflowTimeout } from "../model/run-timeouts.ts";
@@ -186,6 +186,16 @@ export type DeadLetterQuery = {
   readonly until?: Date | string | undefined;
 };
 
+/** At most 1,000 of them; then the rest of the query does not count. */
+export type DeadLetterIds = { readonly ids?: readonly string[] | undefined };
+
+export type DecideAllOptions = DecisionOptions & {
+  /** What each activity came to, where that is the decision. */
+  readonly output?: unknown;
+  /** Of the batch; default: a random one. */
+  readonly id?: string | undefined;
+};
+
 /** Work that was given up and waits for a person. */
 export interface DeadLetters {
   /** Newest first. */
@@ -200,6 +210,8 @@ export interface DeadLetters {
   fail(id: string, options?: DecisionOptions): Promise<void>;
   /** Nobody wants the run or the event any more. */
   discard(id: string, options?: DecisionOptions): Promise<void>;
+  /** Begins to decide on many of them alike; resolves with the id of a batch, of which `batches.get` tells how far it is. */
+  decideAll(decision: DeadLetterDecision, letters: DeadLetterQuery & DeadLetterIds, options?: DecideAllOptions): Promise<string>;
 }
 
 export interface Client {

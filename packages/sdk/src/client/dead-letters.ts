@@ -1,9 +1,9 @@
 /** The dead letters of an orchestrator, as a client sees them. */
-import type { DeadLetterDecision } from "../model/dead-letter.ts";
+import { type DeadLetterDecision, deadLetterDecisions } from "../model/dead-letter.ts";
 import { instant } from "../model/duration.ts";
 import { checkedKey } from "../model/idempotency-key.ts";
 import { checkName } from "../model/name.ts";
-import { checkOptions } from "../model/option.ts";
+import { checkOptions, defined, oneOf } from "../model/option.ts";
 import type { DeadLetterRequest, Operations } from "../protocol/operations.ts";
 import type { DeadLetterQuery, DeadLetters, DecisionOptions } from "./client.ts";
 
@@ -37,6 +37,22 @@ export function deadLettersOver(operations: Operations): DeadLetters {
     resolve: decide("resolve"),
     fail: decide("fail"),
     discard: decide("discard"),
+
+    async decideAll(decision, letters, options = {}) {
+      oneOf(decision, deadLetterDecisions, "the decision");
+      checkOptions(letters, ["ids", ...filters], "the letters of decideAll");
+      checkOptions(options, ["note", "output", "id", "idempotencyKey"], "decideAll");
+      const { ids, ...query } = letters;
+      const { note, output, id, idempotencyKey } = options;
+      const operation = {
+        decision,
+        letters: { ...letterRequest(query), ...(ids !== undefined && { ids }) },
+        ...(output !== undefined && { output }),
+        ...(note !== undefined && { note }),
+      };
+      const batch = defined({ id, idempotencyKey: idempotencyKey === undefined ? undefined : checkedKey(idempotencyKey) });
+      return (await operations.decideDeadLetters(operation, batch)).id;
+    },
   });
 }
 
@@ -51,5 +67,5 @@ function letterRequest(query: DeadLetterQuery): DeadLetterRequest {
     since: since === undefined ? undefined : new Date(instant(since, "since")),
     until: until === undefined ? undefined : new Date(instant(until, "until")),
   };
-  return Object.fromEntries(Object.entries(request).filter(([, value]) => value !== undefined)) as DeadLetterRequest;
+  return defined(request);
 }

@@ -189,6 +189,21 @@ export function httpOperations(transport: Transport): Operations {
       return { replayed: isReplayed(await call(letterDecisions[decision], { letter }, { body, idempotencyKey })) };
     },
 
+    async decideDeadLetters({ decision, letters: { since, until, ...letters }, output, note }, { id, idempotencyKey } = {}) {
+      const body = {
+        letters: {
+          ...letters,
+          ...(since !== undefined && { since: since.toISOString() }),
+          ...(until !== undefined && { until: until.toISOString() }),
+        },
+        ...(output !== undefined && { output }),
+        ...(note !== undefined && { note }),
+        ...(id !== undefined && { id }),
+      };
+      const reply = await call(manyDecisions[decision], {}, { body, idempotencyKey });
+      return { id: (reply.body as { id: string }).id, replayed: isReplayed(reply) };
+    },
+
     terminate: (id, { reason, ...options } = {}) =>
       deliver(routes.terminateInstance, { id }, reason === undefined ? {} : { reason }, options),
 
@@ -254,6 +269,12 @@ const letterDecisions = {
   resolve: routes.resolveDeadLetter,
   fail: routes.failDeadLetter,
   discard: routes.discardDeadLetter,
+} as const;
+const manyDecisions = {
+  retry: routes.retryDeadLetters,
+  resolve: routes.resolveDeadLetters,
+  fail: routes.failDeadLetters,
+  discard: routes.discardDeadLetters,
 } as const;
 const decisions = { retry: routes.retryCompensation, skip: routes.skipCompensation, resolve: routes.resolveCompensation } as const;
 

@@ -9,7 +9,7 @@ import type { ActivityContext } from "./activity-context.ts";
 import type { Schema } from "./schema.ts";
 
 /** What the engine does itself: sends an event; finds runs and operates on them, for a batch. */
-export type BuiltIn = "send" | "publish" | "findRuns" | "operateOnRuns";
+export type BuiltIn = "send" | "publish" | "findRuns" | "findDeadLetters" | "operateOnRuns";
 
 /** An activity as the runtime and the worker see it. */
 export type ActivityDefinition = {

@@ -306,7 +306,8 @@ export type BatchFailure = { readonly id: string; readonly runId: string; readon
 export type BatchDescription = {
   readonly id: string;
   readonly status: Status;
-  readonly operation: BatchOperation;
+  readonly operation: BatchOperation | DeadLetterOperation;
+  /** Which runs; empty where it is about dead letters. */
   readonly filter: BatchFilter;
   /** Known when all have been found. */
   readonly total?: number;
@@ -348,6 +349,19 @@ export type DeadLetterRequest = {
   readonly cursor?: string;
   /** 1 to 500, default 50. */
   readonly limit?: number;
+};
+
+/** Which dead letters: those of these ids, or all that are found. */
+export type DeadLetterFilter = Omit<DeadLetterRequest, "cursor" | "limit"> & { readonly ids?: readonly string[] };
+
+/** A decision on many dead letters. */
+export type DeadLetterOperation = {
+  readonly type: "decide";
+  readonly decision: DeadLetterDecision;
+  readonly letters: DeadLetterFilter;
+  /** What each activity came to, where that is the decision. */
+  readonly output?: unknown;
+  readonly note?: string;
 };
 
 /** Work that was given up. */
@@ -469,6 +483,11 @@ export interface Operations {
       readonly idempotencyKey?: string;
     },
   ): Promise<Delivered>;
+  /** Decides on each of many dead letters, as a batch: `getBatchOperation` tells how far it is. */
+  decideDeadLetters(
+    operation: Omit<DeadLetterOperation, "type">,
+    options?: { readonly id?: string; readonly idempotencyKey?: string },
+  ): Promise<{ readonly id: string; readonly replayed: boolean }>;
   terminate(
     id: string,
     options?: {

@@ -34,6 +34,7 @@ import {
   DeadLetterDetailsSchema,
   DeadLetterList,
   DecisionBody,
+  DecisionsBody,
   DeleteAnswer,
   DescriptionSchema,
   EventBody,
@@ -50,6 +51,7 @@ import {
   Readiness,
   ResetBody,
   ResolutionBody,
+  ResolutionsBody,
   ResultSchema,
   RunGraphSchema,
   StartAnswer,
@@ -162,6 +164,24 @@ const letterDecision = <const Name extends string, const Body extends TObject, c
     changes: true,
     answers: { 202: { description: "Recorded.", schema: Accepted, headers: ["Idempotency-Replayed"] } },
     errors: ["DEAD_LETTER_NOT_FOUND", "DEAD_LETTER_DECIDED", "DECISION_NOT_POSSIBLE", ...errors],
+  }) as const satisfies Route;
+
+/** What somebody decides on many dead letters. */
+const letterDecisions = <const Name extends string, const Body extends TObject>(name: Name, summary: string, schema: Body) =>
+  ({
+    method: "POST",
+    path: `/v1/dead-letters/${name}`,
+    summary,
+    body: { schema, required: true },
+    changes: true,
+    answers: {
+      202: {
+        description: "It has begun, as a batch: `/v1/batches/{id}`.",
+        schema: BatchRef,
+        headers: ["Location", "Idempotency-Replayed"],
+      },
+    },
+    errors: ["INVALID_OPTION", "INVALID_DURATION", "INSTANCE_EXISTS"],
   }) as const satisfies Route;
 
 export const routes = {
@@ -526,6 +546,10 @@ export const routes = {
   resolveDeadLetter: letterDecision("resolve", "Say what an activity came to, or that something was undone by hand", ResolutionBody, [
     "INVALID_INPUT",
   ]),
+  retryDeadLetters: letterDecisions("retry", "Have the work of many dead letters done anew", DecisionsBody),
+  resolveDeadLetters: letterDecisions("resolve", "Say what many activities came to: all of them to the same", ResolutionsBody),
+  failDeadLetters: letterDecisions("fail", "Let the work of many dead letters fail", DecisionsBody),
+  discardDeadLetters: letterDecisions("discard", "Drop many runs or events that nobody wants any more", DecisionsBody),
   failDeadLetter: letterDecision("fail", "Let the work fail: whoever waits for it gets the failure", DecisionBody, []),
   discardDeadLetter: letterDecision("discard", "Drop a run or an event that nobody wants any more", DecisionBody, []),
   live: {

@@ -145,6 +145,34 @@ export const ResolutionBody = Type.Object(
   { ...strict, $id: "Resolution", description: "What the activity came to: it must fit the activity's output schema." },
 );
 
+/** How many dead letters one decision may name. */
+export const maxLetters = 1_000;
+
+const deadLetterFilter = Type.Object(
+  {
+    ids: Type.Optional(Type.Array(nameSchema, { minItems: 1, maxItems: maxLetters })),
+    kind: Type.Optional(choice(deadLetterKinds, { $id: "DeadLetterKind" })),
+    workflow: Type.Optional(nameSchema),
+    name: Type.Optional(nameSchema),
+    instanceId: Type.Optional(nameSchema),
+    code: Type.Optional(nameSchema),
+    since: Type.Optional(timestamp),
+    until: Type.Optional(timestamp),
+  },
+  { ...strict, $id: "DeadLetterFilter", description: "Which dead letters: those of `ids`, or all that fit the rest." },
+);
+
+export const DecisionsBody = Type.Object(
+  { letters: deadLetterFilter, note, id: Type.Optional(nameSchema) },
+  { ...strict, $id: "Decisions" },
+);
+export type DecisionsBody = Static<typeof DecisionsBody>;
+
+export const ResolutionsBody = Type.Object(
+  { letters: deadLetterFilter, output: Type.Optional(anyValue), note, id: Type.Optional(nameSchema) },
+  { ...strict, $id: "Resolutions" },
+);
+
 // ── answers ──
 
 const status = choice(statuses, { $id: "Status" });
@@ -519,7 +547,16 @@ export const BatchSchema = Type.Object(
   {
     id: nameSchema,
     status,
-    operation: batchOperation,
+    operation: Type.Union([
+      batchOperation,
+      Type.Object({
+        type: choice(["decide"]),
+        decision: choice(deadLetterDecisions),
+        letters: deadLetterFilter,
+        output: Type.Optional(anyValue),
+        note: Type.Optional(Type.String()),
+      }),
+    ]),
     filter: batchFilter,
     total: Type.Optional(Type.Integer({ description: "Known when all have been found." })),
     done: Type.Integer({ minimum: 0 }),

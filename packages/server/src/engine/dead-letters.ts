@@ -76,7 +76,7 @@ export class DeadLetters {
     const engine = this.#tenancy.engine();
     const limit = bounded(request.limit ?? defaultPage, maxPage, "limit");
     const since = request.since?.getTime() ?? Number.NEGATIVE_INFINITY;
-    const filter = filterOf(request);
+    const filter = storeFilterOf(request);
     const items: DeadLetterSummary[] = [];
     let after = placeOf(request);
     for (let pages = 1; ; pages += 1) {
@@ -233,7 +233,7 @@ export class DeadLetters {
   }
 }
 
-function filterOf({ kind, workflow, name, instanceId }: DeadLetterRequest): DeadLetterFilter {
+export function storeFilterOf({ kind, workflow, name, instanceId }: DeadLetterRequest): DeadLetterFilter {
   if (kind !== undefined && !deadLetterKinds.includes(kind))
     throw new ApiError(`There are no dead letters of kind "${String(kind)}"; the kinds are ${deadLetterKinds.join(", ")}.`, {
       code: "INVALID_OPTION",

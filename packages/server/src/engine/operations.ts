@@ -61,6 +61,7 @@ export function localOperations(tenant: string, engine: () => Engine, startsInFl
     decideCompensation: (id, effect, decision, options) => messages.decideCompensation(id, effect, decision, options),
     listDeadLetters: (request) => deadLetters.list(request),
     getDeadLetter: (id) => deadLetters.get(id),
+    decideDeadLetters: (operation, options) => batches.decide(operation, options),
     decideDeadLetter: (id, decision, options) => deadLetters.decide(id, decision, options),
     terminate: (id, options) => messages.terminate(id, options),
     pause: (id, options) => messages.pause(id, options),

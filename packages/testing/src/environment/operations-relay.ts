@@ -171,6 +171,8 @@ export class OperationsRelay {
         ),
       listDeadLetters: (request) => this.#call("listDeadLetters()", (operations) => operations.listDeadLetters(request)),
       getDeadLetter: (id) => this.#call(`getDeadLetter(${id})`, (operations) => operations.getDeadLetter(id)),
+      decideDeadLetters: (operation, options) =>
+        this.#call(`${operation.decision} dead letters`, (operations) => operations.decideDeadLetters(operation, options)),
       decideDeadLetter: (id, decision, options) =>
         this.#call(`${decision} dead letter ${id}`, (operations) => operations.decideDeadLetter(id, decision, options)),
       terminate: (id, options) =>
