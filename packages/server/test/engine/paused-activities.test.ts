@@ -492,7 +492,7 @@ test("a decision on an activity that keeps ending its process: it runs alone, an
   let deaths = 0;
   const deadly = activity("deadly", { onExhausted: "pause" }, async () => {
     deaths += 1;
-    if (deaths <= 7) {
+    if (deaths <= 10) {
       environment?.crash();
       await new Promise(() => {});
     }
@@ -518,10 +518,80 @@ test("a decision on an activity that keeps ending its process: it runs alone, an
     const letter = await onlyLetter(env);
     assert.equal(letter.failure.code, "ATTEMPTS_LOST");
     assert.equal(deaths, 5);
-    const retried = env.client.deadLetters.retry(letter.id).catch((error: ApiError) => assert.equal(error.code, "UNREACHABLE"));
-    await live();
-    await retried;
-    assert.equal(await run.result(), "alive");
+    const retry = async (id: string) => {
+      const retried = env.client.deadLetters.retry(id).catch((error: ApiError) => assert.equal(error.code, "UNREACHABLE"));
+      await live();
+      await retried;
+    };
+    await retry(letter.id);
+    // It had two losses left of those that make it a suspect, and three more end it.
     assert.equal(deaths, 8);
+    await retry((await onlyLetter(env)).id);
+    assert.equal(await run.result(), "alive");
+    assert.equal(deaths, 11);
+  });
+});
+
+test("what is paused and no longer wanted leaves nothing behind, while its run goes on", async () => {
+  const flow = workflow("flow", async function* () {
+    const limited = () => charge(1).with({ timeout: { scheduleToClose: "1d" } });
+    const raced = yield* race([limited(), sleep("1m")]);
+    const resolved = yield* limited();
+    yield* sleep("1h");
+    return [raced.winner, resolved];
+  });
+  await inEachCache({ workflows: [flow] }, async (env) => {
+    closedBank();
+    const rows = async () => (await env.bareStore.listTimers(env.engine.ownership.shards, 8.64e15, 100)).map(({ effect }) => effect);
+    const run = await env.start(flow);
+    await env.advance("10s");
+    const { id } = await onlyLetter(env);
+    assert.deepEqual((await rows()).sort(), ["0.0!close", "0.1"]);
+    await env.advance("55s");
+    const next = await onlyLetter(env);
+    assert.notEqual(next.id, id);
+    await env.client.deadLetters.resolve(next.id, { output: "by hand" });
+    assert.deepEqual(await letters(env), []);
+    assert.deepEqual(await rows(), ["2"]);
+    assert.deepEqual(await run.result(), [1, "by hand"]);
+  });
+});
+
+test("a run that only waits for a decision is at rest: it is listed as waiting, and takes no place", async () => {
+  const transfer = activity("transfer", { semantics: "atMostOnce", onExhausted: "pause" }, async () => Promise.reject(new Error("no")));
+  const flow = workflow("flow", async function* () {
+    return yield* transfer();
+  });
+  await inCase({ workflows: [flow, pay], limits: { activities: 1 } }, async (env) => {
+    open = true;
+    const run = await env.start(flow, undefined, { id: "t" });
+    await env.settle();
+    await env.restart();
+    await env.settle();
+    const waiting = [];
+    for await (const { id } of env.client.list({ status: "Waiting" })) waiting.push(id);
+    assert.deepEqual(waiting, ["t"]);
+    await run.describe();
+    assert.equal(await env.execute(pay, 3), "paid 3");
+    await run.terminate();
+  });
+});
+
+test("what is resolved is what the activity's schema makes of it, and the same decision is known by what was said", async () => {
+  const trimmed = {
+    "~standard": { version: 1, vendor: "test", validate: (value: unknown) => ({ value: String(value).trim() }) },
+  } as const;
+  const read = activity("read", { onExhausted: "pause", output: trimmed as never, retry: { maxAttempts: 1 } }, (async () => {
+    throw new Error("no");
+  }) as never);
+  const flow = workflow("flow", async function* () {
+    return (yield* read(undefined as never)) as unknown;
+  });
+  await inEachCache({ workflows: [flow] }, async (env) => {
+    const run = await env.start(flow);
+    await env.settle();
+    const { id } = await onlyLetter(env);
+    for (let again = 0; again < 2; again += 1) await env.client.deadLetters.resolve(id, { output: "  by hand ", idempotencyKey: "k" });
+    assert.equal(await run.result(), "by hand");
   });
 });
