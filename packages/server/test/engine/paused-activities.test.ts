@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Type } from "@sinclair/typebox";
 import { ActivityError, ApiError, activity, all, map, NonRetryableError, race, sleep, step, WorkflowError, workflow } from "@wovyr/sdk";
 import type { HistoryFact, Turn } from "@wovyr/sdk/internal";
-import type { TestEnvironment } from "@wovyr/testing";
+import { historyText, type TestEnvironment } from "@wovyr/testing";
 import { crashedAtEachWrite } from "../operations/crashing.ts";
 import { inCase, inEachCache } from "./case.ts";
 
@@ -593,5 +593,66 @@ test("what is resolved is what the activity's schema makes of it, and the same d
     const { id } = await onlyLetter(env);
     for (let again = 0; again < 2; again += 1) await env.client.deadLetters.resolve(id, { output: "  by hand ", idempotencyKey: "k" });
     assert.equal(await run.result(), "by hand");
+  });
+});
+
+test("the kit says what a run waits for that nobody decides on, and where the decisions are", async () => {
+  await inCase({ workflows: [pay] }, async (env) => {
+    closedBank();
+    const run = await env.start(pay, 7);
+    await assert.rejects(
+      run.result(),
+      /waits for a decision on activity "charge", which failed \(the bank is closed\) and is paused: retry, resolve or fail its dead letter/,
+    );
+    assert.match(
+      historyText(await env.history(run.id)),
+      /> ActivityFailed \[0\] attempt 3 Error the bank is closed .*paused \(no retry: maxAttempts\)/,
+    );
+    for await (const { id } of env.deadLetters.list()) await env.deadLetters.resolve(id, { output: "by hand" });
+    assert.equal(await run.result(), "by hand");
+    assert.match(historyText(await env.history(run.id)), /> ActivityDecided \[0\] attempt 3 resolve by hand/);
+  });
+});
+
+test("an exported run whose activity is paused waits for its decision where it was imported", async () => {
+  const lines: string[] = [];
+  await inCase({ workflows: [pay] }, async (env) => {
+    closedBank();
+    const run = await stopped(env);
+    await env.client.deadLetters.retry((await onlyLetter(env)).id, { note: "once more" });
+    await env.advance("10s");
+    for await (const line of run.export()) lines.push(line);
+  });
+  await inCase({ workflows: [pay] }, async (env) => {
+    await env.client.import(lines);
+    await env.settle();
+    const letter = await onlyLetter(env);
+    assert.deepEqual([letter.instanceId, letter.attempts, letter.failure.code], ["p1", 6, "BANK_CLOSED"]);
+    await env.client.deadLetters.resolve(letter.id, { output: "by hand" });
+    assert.equal(await env.client.handle(pay, "p1").result(), "by hand");
+  });
+});
+
+test("parked is something else: such runs are listed by their status, told with the reason, and are no dead letters", async () => {
+  let version = 1;
+  const flow = workflow("flow", async function* () {
+    if (version === 1) yield* sleep("1h");
+    else yield* step("other", async () => 1);
+    return "done";
+  });
+  await inCase({ workflows: [flow] }, async (env) => {
+    const run = await env.start(flow, undefined, { id: "f" });
+    await env.settle();
+    version = 2;
+    await env.restart();
+    await env.advance("2h");
+    const parked = [];
+    for await (const { id } of env.client.list({ status: "Parked" })) parked.push(id);
+    assert.deepEqual(parked, ["f"]);
+    assert.equal((await run.describe()).parked?.code, "HISTORY_DIVERGED");
+    assert.deepEqual(await letters(env), []);
+    version = 1;
+    await run.resume();
+    assert.equal(await run.result(), "done");
   });
 });

@@ -10,7 +10,7 @@
 
 import type { AnyWorkflow, EventDef, Workflow } from "@wovyr/sdk";
 import { type Duration, WovyrError } from "@wovyr/sdk";
-import type { Client, Handle } from "@wovyr/sdk/client";
+import type { Client, DeadLetters, Handle } from "@wovyr/sdk/client";
 import {
   checkOptions,
   clientOver,
@@ -220,6 +220,11 @@ export class TestEnvironment implements AsyncDisposable {
   /** Fakes that nobody has called: what they stand for may be misspelt. */
   get unusedFakes(): readonly Fake[] {
     return (this.#options.fakes ?? []).filter(({ calls }) => calls.length === 0);
+  }
+
+  /** Work that was given up and waits for a person. */
+  get deadLetters(): DeadLetters {
+    return this.client.deadLetters;
   }
 
   get logs(): readonly LogLine[] {
