@@ -169,6 +169,8 @@ export type InstanceDescription = InstanceSummary & {
     readonly state: CompensationState;
     readonly tries: number;
     readonly failure?: FailureView;
+    /** While it is stuck: by what id it is found among the dead letters. */
+    readonly deadLetter?: string;
     /** What was said when it was decided on. */
     readonly note?: string;
   }[];

@@ -422,6 +422,7 @@ export const DescriptionSchema = Type.Object(
         state: Type.String({ description: "One of pending, running, stuck, done, failed, skipped, resolved." }),
         tries: Type.Integer(),
         failure: Type.Optional(FailureSchema),
+        deadLetter: Type.Optional(Type.String({ description: "While it is stuck: the id of its dead letter." })),
         note: Type.Optional(Type.String()),
       }),
       { description: "What is undone, or was when the run ended badly." },

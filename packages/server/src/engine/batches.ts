@@ -259,9 +259,13 @@ async function outcomeOf(
     const code = error instanceof WovyrError ? error.code : "INTERNAL";
     // It is gone: this was done before.
     if (operation.type === "delete" && code === "INSTANCE_NOT_FOUND") return undefined;
+    if (operation.type === "decide" && code === "DEAD_LETTER_DECIDED" && !isAwaited(target.id)) return undefined;
     return { id: target.id, runId: target.run, code, message: error instanceof Error ? error.message : String(error) };
   }
 }
+
+/** Whether a run waits for the decision, and so knows a repeated one. */
+const isAwaited = (letter: string): boolean => ["activity", "compensation"].includes(placeOfDeadLetter(letter)?.kind ?? "");
 
 async function operate(
   operations: Operations,

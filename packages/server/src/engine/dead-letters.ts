@@ -126,8 +126,9 @@ export class DeadLetters {
         },
       );
     if (kind === "activity" || kind === "compensation") return this.#tell(engine, id, place, row, decision, options);
-    const letter = await this.#letter(engine, place, await this.#tenancy.turns(engine, row.run));
-    if (letter === undefined) throw explained(id, undefined);
+    const turns = await this.#tenancy.turns(engine, row.run);
+    const letter = await this.#letter(engine, place, turns);
+    if (letter === undefined) throw explained(id, endingOf(place, turns));
     if (decision === "retry") await this.#again(engine, id, letter, row);
     await engine.options.store.dropDeadLetters([letter]);
     const { note } = options;
@@ -299,9 +300,14 @@ const unknown = (id: string) => new ApiError(`There is no dead letter "${id}".`,
 /** Why a letter that is not there any more cannot be decided on. */
 function explained(id: string, ending: Ending | undefined): ApiError {
   if (ending === undefined) return unknown(id);
-  const { decision, note, at } = ending;
-  const when = new Date(at).toISOString();
+  const { decision, note, at, untold } = ending;
   const said = note === undefined ? "" : ` ("${note}")`;
-  const what = decision === undefined ? "nobody waits for it any more, since" : `somebody decided "${decision}"${said} at`;
-  return new ApiError(`Dead letter "${id}" cannot be decided on: ${what} ${when}.`, { code: "DEAD_LETTER_DECIDED" });
+  const when = new Date(at).toISOString();
+  const what =
+    decision !== undefined
+      ? `somebody decided "${decision}"${said} at ${when}`
+      : untold === true
+        ? "it was decided on before"
+        : `nobody waits for it any more, since ${when}`;
+  return new ApiError(`Dead letter "${id}" cannot be decided on: ${what}.`, { code: "DEAD_LETTER_DECIDED" });
 }

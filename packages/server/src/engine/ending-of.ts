@@ -1,11 +1,13 @@
 /** What became of a dead letter that a run waited for, as the run's history tells it. */
-import { type DeadLetterDecision, type HistoryFact, InstanceState, type Turn } from "@wovyr/sdk/internal";
+import { closedStatus, type DeadLetterDecision, type HistoryFact, InstanceState, type Turn } from "@wovyr/sdk/internal";
 import type { DeadLetterPlace } from "./dead-letter-id.ts";
 
 export type Ending = {
   /** Absent where nobody decided: its time was over, or what waited for it was given up. */
   readonly decision?: DeadLetterDecision;
   readonly note?: string;
+  /** Set where somebody decided, and history does not tell what. */
+  readonly untold?: true;
   /** The idempotency key of the decision. */
   readonly message?: string;
   /** Milliseconds since the epoch. */
@@ -14,6 +16,7 @@ export type Ending = {
 
 /** Undefined where the run never gave this work up after so many attempts, or waits for a decision still. */
 export function endingOf(place: DeadLetterPlace, turns: readonly Turn[]): Ending | undefined {
+  if (place.kind === "workflow" || place.kind === "event") return goneSince(place, turns);
   const state = new InstanceState();
   for (const { at, events } of turns) {
     state.beginTurn(at);
@@ -26,6 +29,16 @@ export function endingOf(place: DeadLetterPlace, turns: readonly Turn[]): Ending
     }
     state.endTurn();
   }
+  return undefined;
+}
+
+/** Nothing in history tells what was decided on a run that ended, or on an event: only that there was such a letter. */
+function goneSince({ kind, isEffect }: DeadLetterPlace, turns: readonly Turn[]): Ending | undefined {
+  for (const { at, events } of turns)
+    for (const fact of events) {
+      const isIt = kind === "workflow" ? fact.type in closedStatus : fact.type === "ActivityScheduled" && isEffect(fact.effect);
+      if (isIt) return { untold: true, at };
+    }
   return undefined;
 }
 

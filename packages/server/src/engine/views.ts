@@ -94,6 +94,9 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
     compensations: [...state.compensations].map(([effect, { failure, ...compensation }]) => ({
       effect,
       ...compensation,
+      ...(compensation.state === "stuck" && {
+        deadLetter: deadLetterId({ kind: "compensation", run: row.run, effect, attempts: compensation.tries }),
+      }),
       ...(failure !== undefined && { failure: viewOfFailure(failure) }),
     })),
     ...(state.compensating !== undefined && { compensating: viewOfFailure(state.compensating) }),

@@ -72,7 +72,8 @@ test("a run that failed is a dead letter where its workflow says so; retried, it
     const about = await again.describe();
     assert.deepEqual([about.attributes, about.memo], [{ color: "red" }, { by: "me" }]);
     assert.deepEqual(await letters(env), []);
-    await assert.rejects(env.client.deadLetters.retry(id), code("DEAD_LETTER_NOT_FOUND"));
+    await assert.rejects(env.client.deadLetters.retry(id), code("DEAD_LETTER_DECIDED"));
+    await assert.rejects(env.client.deadLetters.get(id), code("DEAD_LETTER_DECIDED"));
   });
 });
 
@@ -241,4 +242,28 @@ test("another tenant sees nothing, and can decide on nothing", async () => {
     await env.client.deadLetters.fail(letter?.id ?? "");
     await assert.rejects(run.result(), (error: WorkflowError) => error.status === "Failed");
   });
+});
+
+test("runs and events are decided on once by a batch that crashes at every write", async () => {
+  const gone = workflow("gone", { deadLetter: true }, async function* () {
+    throw new Error("no");
+  });
+  const crashes = await crashedAtEachWrite({ workflows: [gone, sender] }, async ({ env, begin, insist }) => {
+    for (let n = 0; n < 3; n += 1) {
+      await assert.rejects(env.execute(gone));
+      await env.execute(sender, "nobody");
+    }
+    assert.equal((await letters(env)).length, 6);
+    begin();
+    const id = await insist(() => env.client.deadLetters.decideAll("discard", {}, { idempotencyKey: "monday" }));
+    for (let lives = 0; lives < 5; lives += 1) {
+      await env.settle();
+      if (!env.running) await env.restart();
+      await env.advance("5m");
+    }
+    const { done, failed } = await env.client.batches.get(id);
+    assert.deepEqual([done, failed], [6, 0]);
+    assert.deepEqual(await letters(env), []);
+  });
+  assert.ok(crashes >= 4, String(crashes));
 });

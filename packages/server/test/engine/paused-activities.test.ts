@@ -375,6 +375,7 @@ test("what undoes is not paused by what the workflow says of its activities", as
     const run = await env.start(trip);
     await env.settle();
     const stuck = await onlyLetter(env);
+    assert.equal((await run.describe()).compensations[0]?.deadLetter, stuck.id);
     assert.deepEqual([stuck.kind, stuck.effect, stuck.name, stuck.decisions], ["compensation", "~0", "book", ["retry", "resolve", "fail"]]);
     await env.client.deadLetters.retry(stuck.id, { note: "once more" });
     await env.settle();
@@ -606,11 +607,11 @@ test("the kit says what a run waits for that nobody decides on, and where the de
     );
     assert.match(
       historyText(await env.history(run.id)),
-      /> ActivityFailed \[0\] attempt 3 Error the bank is closed .*paused \(no retry: maxAttempts\)/,
+      /> ActivityFailed \[0\] attempt 3 Error "the bank is closed" .*paused \(no retry: maxAttempts\)/,
     );
     for await (const { id } of env.deadLetters.list()) await env.deadLetters.resolve(id, { output: "by hand" });
     assert.equal(await run.result(), "by hand");
-    assert.match(historyText(await env.history(run.id)), /> ActivityDecided \[0\] attempt 3 resolve by hand/);
+    assert.match(historyText(await env.history(run.id)), /> ActivityDecided \[0\] attempt 3 resolve "by hand"/);
   });
 });
 
