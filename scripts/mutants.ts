@@ -28,6 +28,8 @@ const once = "packages/server/test/engine/at-most-once.test.ts";
 const limits = "packages/server/test/engine/activity-timeouts.test.ts";
 const retries = "packages/server/test/engine/retries.test.ts";
 const runs = "packages/server/test/engine/run-retries.test.ts";
+const paused = "packages/server/test/engine/paused-activities.test.ts";
+const letters = "packages/server/test/engine/dead-letters.test.ts";
 
 const mutants: readonly Mutant[] = [
   {
@@ -166,6 +168,27 @@ const mutants: readonly Mutant[] = [
     find: "...(carried.length > 0 && { carried }) };",
     replace: "};",
     tests: [runs],
+  },
+  {
+    name: "a decision on what was given up before decides on it once more",
+    file: "packages/server/src/engine/mail.ts",
+    find: 'activity?.state === "Paused" && activity.attempt === fact.attempt',
+    replace: 'activity?.state === "Paused"',
+    tests: [paused],
+  },
+  {
+    name: "keep the dead letter of what was cancelled",
+    file: "packages/server/src/engine/turn-plan.ts",
+    find: '      else if (activity.state === "Paused") this.#endPause(effect, state);\n',
+    replace: "",
+    tests: [paused],
+  },
+  {
+    name: "decide on several of one run under one key",
+    file: "packages/server/src/engine/batches.ts",
+    find: "{digest(id)}`",
+    replace: "`",
+    tests: [letters],
   },
 ];
 
