@@ -657,3 +657,30 @@ test("parked is something else: such runs are listed by their status, told with 
     assert.equal(await run.result(), "done");
   });
 });
+
+test("values of dead letters and decisions pass the codec; an output that cannot be stored is refused, and the run goes on waiting", async () => {
+  const upsideDown = async (payload: string) => {
+    if (payload.includes("poison")) throw new Error("no key for this");
+    return [...payload].reverse().join("");
+  };
+  const leaking = activity("leaking", { onExhausted: "pause", retry: { maxAttempts: 1 } }, async (_: string): Promise<string> => {
+    throw Object.assign(new Error("no"), { secret: "the pin is 1234" });
+  });
+  const flow = workflow("flow", async function* () {
+    return yield* leaking("my card");
+  });
+  await inCase({ workflows: [flow], codec: { name: "upside-down", encode: upsideDown, decode: upsideDown } }, async (env) => {
+    const run = await env.start(flow);
+    await env.settle();
+    const letter = await onlyLetter(env);
+    assert.deepEqual(letter.failure.fields, { secret: "the pin is 1234" });
+    assert.equal((await env.client.deadLetters.get(letter.id)).input, "my card");
+    const stored = await env.bareStore.getDeadLetter("default", run.runId, "0");
+    assert.ok(!stored?.failure.includes("1234"));
+    await assert.rejects(env.client.deadLetters.resolve(letter.id, { output: "poison" }), { code: "PAYLOAD_UNSERIALIZABLE" });
+    assert.equal((await onlyLetter(env)).id, letter.id);
+    await env.client.deadLetters.resolve(letter.id, { output: "by hand" });
+    assert.equal(await run.result(), "by hand");
+    assert.ok(!JSON.stringify(await env.bareStore.readHistory({ tenant: "default", run: run.runId }, 1, 100)).includes("by hand"));
+  });
+});
