@@ -34,6 +34,8 @@ const runs = "packages/server/test/engine/run-retries.test.ts";
 const steps = "packages/server/test/engine/transactional.test.ts";
 const committed = "packages/server/test/transactional/steps.test.ts";
 const disputed = "packages/server/test/transactional/faults.test.ts";
+const paused = "packages/server/test/engine/paused-activities.test.ts";
+const letters = "packages/server/test/engine/dead-letters.test.ts";
 
 const mutants: readonly Mutant[] = [
   {
@@ -234,6 +236,27 @@ const mutants: readonly Mutant[] = [
     replace: "and $3::text is not null for share",
     tests: [committed],
     postgres: true,
+  },
+  {
+    name: "a decision on what was given up before decides on it once more",
+    file: "packages/server/src/engine/mail.ts",
+    find: 'activity?.state === "Paused" && activity.attempt === fact.attempt',
+    replace: 'activity?.state === "Paused"',
+    tests: [paused],
+  },
+  {
+    name: "keep the dead letter of what was cancelled",
+    file: "packages/server/src/engine/turn-plan.ts",
+    find: '      else if (activity.state === "Paused") this.#endPause(effect, state);\n',
+    replace: "",
+    tests: [paused],
+  },
+  {
+    name: "decide on several of one run under one key",
+    file: "packages/server/src/engine/batches.ts",
+    find: "{digest(id)}`",
+    replace: "`",
+    tests: [letters],
   },
 ];
 

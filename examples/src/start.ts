@@ -8,11 +8,12 @@ import { order, ship } from "./order.ts";
 import { bookkeeping, paidOrder } from "./payment.ts";
 import { refund } from "./refund.ts";
 import { thumbnails } from "./thumbnails.ts";
+import { invoice } from "./weekend.ts";
 
 const directory = process.env.WOVYR_DIR ?? ".wovyr";
 const port = Number(process.env.PORT ?? 7420);
 
-const workflows = [hello, order, ship, approval, thumbnails, refund, booking, express, paidOrder, bookkeeping, migration];
+const workflows = [hello, order, ship, approval, thumbnails, refund, booking, express, paidOrder, bookkeeping, migration, invoice];
 
 const orchestrator = await createOrchestrator({
   workflows,

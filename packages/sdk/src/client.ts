@@ -5,6 +5,11 @@ export {
   type BatchOutcome,
   type BatchStart,
   type Client,
+  type DeadLetterIds,
+  type DeadLetterQuery,
+  type DeadLetters,
+  type DecideAllOptions,
+  type DecisionOptions,
   delivery,
   type ForkOptions,
   type Handle,
@@ -32,8 +37,11 @@ export type {
 } from "./graph/graph.ts";
 export { type GraphOptions, graphOf } from "./graph/graph-of.ts";
 export { type MermaidDirection, type MermaidOptions, toMermaid } from "./graph/mermaid.ts";
+export type { DeadLetterDecision, DeadLetterKind } from "./model/dead-letter.ts";
 export type {
   AttributeValue,
+  DeadLetterDetails,
+  DeadLetterSummary,
   FailureView,
   HistoryEvent,
   InstanceDescription,

@@ -97,6 +97,7 @@ export {
   type WorkflowOutcome,
   WovyrError,
 } from "./model/errors.ts";
+export type { OnExhausted } from "./model/exhaustion.ts";
 export type { Classifier, FailureKind } from "./model/failure-kind.ts";
 export type { PayloadCodec } from "./model/payload.ts";
 export type { BackoffContext, BackoffFunction, RetryPolicy } from "./model/retry-policy.ts";

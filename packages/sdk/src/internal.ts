@@ -23,6 +23,7 @@ export * from "./model/activity-timeouts.ts";
 export * from "./model/attributes.ts";
 export * from "./model/circuit-breaker.ts";
 export * from "./model/compensation-policy.ts";
+export * from "./model/dead-letter.ts";
 export * from "./model/digest.ts";
 export * from "./model/duration.ts";
 export * from "./model/errors.ts";

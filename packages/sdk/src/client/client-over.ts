@@ -9,6 +9,7 @@ import { resolveRunTimeouts } from "../model/run-timeouts.ts";
 import type { BatchOperation, BatchRequest, ListRequest, Operations, StartRequest } from "../protocol/operations.ts";
 import { maxBatch } from "../protocol/schemas.ts";
 import type { BatchAction, BatchOptions, BatchOutcome, BatchStart, Client, Handle, ListFilter, StartOptions } from "./client.ts";
+import { deadLettersOver } from "./dead-letters.ts";
 import { handleOn, outcomeOf, resultWait } from "./handle.ts";
 
 export function clientOver(operations: Operations): Client {
@@ -43,6 +44,8 @@ export function clientOver(operations: Operations): Client {
     },
 
     handle,
+
+    deadLetters: deadLettersOver(operations),
 
     async publish(event, ...[payload, options]) {
       const what = `publish(${event.name})`;

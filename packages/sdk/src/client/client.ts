@@ -6,6 +6,7 @@ import type { Update } from "../define/update.ts";
 import type { AnyWorkflow, Workflow } from "../define/workflow.ts";
 import type { PublishOptions } from "../effects/publish.ts";
 import type { RunGraph } from "../graph/graph.ts";
+import type { DeadLetterDecision, DeadLetterKind } from "../model/dead-letter.ts";
 import type { Duration } from "../model/duration.ts";
 import type { CancelMode, Status } from "../model/history.ts";
 import type { WorkflowTimeout } from "../model/run-timeouts.ts";
@@ -14,6 +15,8 @@ import type {
   BatchDescription,
   BatchOperation,
   Border,
+  DeadLetterDetails,
+  DeadLetterSummary,
   HistoryEvent,
   ImportedRun,
   InstanceDescription,
@@ -171,6 +174,46 @@ export type BatchStart<I> = StartOptions & Input<I>;
 
 export type BatchOutcome<O> = { readonly ok: true; readonly handle: Handle<O> } | { readonly ok: false; readonly error: Error };
 
+export type DeadLetterQuery = {
+  readonly kind?: DeadLetterKind | undefined;
+  readonly workflow?: AnyWorkflow | string | undefined;
+  /** Of the activity, workflow or event. */
+  readonly name?: string | undefined;
+  readonly instanceId?: string | undefined;
+  /** Of the failure, or of what caused it. */
+  readonly code?: string | undefined;
+  readonly since?: Date | string | undefined;
+  readonly until?: Date | string | undefined;
+};
+
+/** At most 1,000 of them; then the rest of the query does not count. */
+export type DeadLetterIds = { readonly ids?: readonly string[] | undefined };
+
+export type DecideAllOptions = DecisionOptions & {
+  /** What each activity came to, where that is the decision. */
+  readonly output?: unknown;
+  /** Of the batch; default: a random one. */
+  readonly id?: string | undefined;
+};
+
+/** Work that was given up and waits for a person. */
+export interface DeadLetters {
+  /** Newest first. */
+  list(query?: DeadLetterQuery): AsyncIterable<DeadLetterSummary>;
+  /** With its input and its failed attempts. */
+  get(id: string): Promise<DeadLetterDetails>;
+  /** It is done anew: an activity with fresh attempts, a run as a new one of its id, an event by being sent again. */
+  retry(id: string, options?: DecisionOptions): Promise<void>;
+  /** The activity came to this; or, of a compensation: it was undone by hand. */
+  resolve(id: string, options?: DecisionOptions & { readonly output?: unknown }): Promise<void>;
+  /** The activity failed, and its workflow gets the failure; a compensation is given up. */
+  fail(id: string, options?: DecisionOptions): Promise<void>;
+  /** Nobody wants the run or the event any more. */
+  discard(id: string, options?: DecisionOptions): Promise<void>;
+  /** Begins to decide on many of them alike; resolves with the id of a batch, of which `batches.get` tells how far it is. */
+  decideAll(decision: DeadLetterDecision, letters: DeadLetterQuery & DeadLetterIds, options?: DecideAllOptions): Promise<string>;
+}
+
 export interface Client {
   start<I, O>(workflow: Workflow<I, O>, ...args: Args<I, StartOptions>): Promise<Handle<O>>;
   /** Starts and awaits the result. */
@@ -181,6 +224,8 @@ export interface Client {
   handle(id: string): Handle<unknown>;
   /** Tells an event to every run that waits for it, and starts the workflows that it triggers. */
   publish<P>(event: EventDef<unknown, P>, ...args: Args<P, PublishOptions>): Promise<Published>;
+  /** Work that was given up and waits for a person. */
+  readonly deadLetters: DeadLetters;
   /** Newest first. */
   list(filter?: ListFilter): AsyncIterable<InstanceSummary>;
   /** Takes in what exports gave, as text or line by line: all of it, or nothing. */

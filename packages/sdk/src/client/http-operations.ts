@@ -17,6 +17,8 @@ import type {
   BatchDescription,
   BatchItem,
   ClosedResult,
+  DeadLetterDetails,
+  DeadLetterSummary,
   Delivered,
   HistoryPage,
   HistoryRequest,
@@ -174,6 +176,34 @@ export function httpOperations(transport: Transport): Operations {
     decideCompensation: (id, effect, decision, { note, ...options } = {}) =>
       deliver(decisions[decision], { id, effect }, note === undefined ? {} : { note }, options),
 
+    async listDeadLetters(query = {}) {
+      return (await call(routes.listDeadLetters, {}, { query })).body as Page<DeadLetterSummary>;
+    },
+
+    async getDeadLetter(letter) {
+      return (await call(routes.getDeadLetter, { letter })).body as DeadLetterDetails;
+    },
+
+    async decideDeadLetter(letter, decision, { output, note, idempotencyKey } = {}) {
+      const body = { ...(note !== undefined && { note }), ...(output !== undefined && { output }) };
+      return { replayed: isReplayed(await call(letterDecisions[decision], { letter }, { body, idempotencyKey })) };
+    },
+
+    async decideDeadLetters({ decision, letters: { since, until, ...letters }, output, note }, { id, idempotencyKey } = {}) {
+      const body = {
+        letters: {
+          ...letters,
+          ...(since !== undefined && { since: since.toISOString() }),
+          ...(until !== undefined && { until: until.toISOString() }),
+        },
+        ...(output !== undefined && { output }),
+        ...(note !== undefined && { note }),
+        ...(id !== undefined && { id }),
+      };
+      const reply = await call(manyDecisions[decision], {}, { body, idempotencyKey });
+      return { id: (reply.body as { id: string }).id, replayed: isReplayed(reply) };
+    },
+
     terminate: (id, { reason, ...options } = {}) =>
       deliver(routes.terminateInstance, { id }, reason === undefined ? {} : { reason }, options),
 
@@ -234,6 +264,18 @@ export function httpOperations(transport: Transport): Operations {
   };
 }
 
+const letterDecisions = {
+  retry: routes.retryDeadLetter,
+  resolve: routes.resolveDeadLetter,
+  fail: routes.failDeadLetter,
+  discard: routes.discardDeadLetter,
+} as const;
+const manyDecisions = {
+  retry: routes.retryDeadLetters,
+  resolve: routes.resolveDeadLetters,
+  fail: routes.failDeadLetters,
+  discard: routes.discardDeadLetters,
+} as const;
 const decisions = { retry: routes.retryCompensation, skip: routes.skipCompensation, resolve: routes.resolveCompensation } as const;
 
 function targetOf<R extends Route>(route: R, names: Names, query: Query<R> | undefined): string {

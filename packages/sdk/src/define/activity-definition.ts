@@ -1,6 +1,7 @@
 import type { ActivityTimeouts } from "../model/activity-timeouts.ts";
 import type { CircuitBreakerOptions } from "../model/circuit-breaker.ts";
 import type { ErrorClass } from "../model/errors.ts";
+import type { OnExhausted } from "../model/exhaustion.ts";
 import type { Classifier } from "../model/failure-kind.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { Semantics } from "../model/semantics.ts";
@@ -8,7 +9,7 @@ import type { ActivityContext } from "./activity-context.ts";
 import type { Schema } from "./schema.ts";
 
 /** What the engine does itself: sends an event; finds runs and operates on them, for a batch. */
-export type BuiltIn = "send" | "publish" | "findRuns" | "operateOnRuns";
+export type BuiltIn = "send" | "publish" | "findRuns" | "findDeadLetters" | "operateOnRuns";
 
 /** An activity as the runtime and the worker see it. */
 export type ActivityDefinition = {
@@ -18,6 +19,7 @@ export type ActivityDefinition = {
   readonly retry?: RetryPolicy;
   readonly timeout?: ActivityTimeouts;
   readonly semantics?: Semantics;
+  readonly onExhausted?: OnExhausted;
   readonly classify?: Classifier;
   readonly circuitBreaker?: CircuitBreakerOptions;
   readonly errors?: readonly ErrorClass[];

@@ -3,6 +3,7 @@ import { captureSite } from "../effects/effect.ts";
 import { type ActivityTimeouts, resolveTimeouts } from "../model/activity-timeouts.ts";
 import { type CircuitBreakerOptions, resolveCircuitBreaker } from "../model/circuit-breaker.ts";
 import { type ErrorClass, WovyrError } from "../model/errors.ts";
+import { checkOnExhausted, type OnExhausted } from "../model/exhaustion.ts";
 import type { Classifier } from "../model/failure-kind.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
@@ -34,6 +35,8 @@ export type ActivityOptions<S extends Semantics = Semantics> = {
   readonly timeout?: ActivityTimeouts | undefined;
   /** Default `"atLeastOnce"`. */
   readonly semantics?: S | undefined;
+  /** When it has failed for good: it fails (default), or waits until a person decides. Undefined leaves it to the workflow. */
+  readonly onExhausted?: OnExhausted | undefined;
   /** Says of what kind its failures are; undefined leaves it to the orchestrator's `classify`, then to what the error shows. */
   readonly classify?: Classifier | undefined;
   /** Holds attempts back while those before them fail: per tenant, in this process. */
@@ -93,7 +96,7 @@ function callable<Extra extends object>(definition: ActivityDefinition, extra?: 
     Extra;
 }
 
-const known = ["input", "output", "retry", "timeout", "semantics", "classify", "circuitBreaker", "errors"];
+const known = ["input", "output", "retry", "timeout", "semantics", "onExhausted", "classify", "circuitBreaker", "errors"];
 
 function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknown]): ActivityDefinition {
   checkName(name, "the name of an activity");
@@ -102,10 +105,11 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
   checkSchema(options.input, `the input of ${what}`);
   checkSchema(options.output, `the output of ${what}`);
   checkErrorClasses(options.errors, what);
-  const { retry, timeout, semantics, classify, circuitBreaker } = options;
+  const { retry, timeout, semantics, onExhausted, classify, circuitBreaker } = options;
   resolveRetry(retry);
   resolveTimeouts(timeout);
   if (semantics !== undefined) checkSemantics(semantics, what);
+  if (onExhausted !== undefined) checkOnExhausted(onExhausted, what);
   checkClassifier(classify, what);
   if (circuitBreaker !== undefined) resolveCircuitBreaker(circuitBreaker);
   return Object.freeze({
@@ -115,6 +119,7 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
     ...(retry !== undefined && { retry: Object.freeze({ ...retry }) }),
     ...(timeout !== undefined && { timeout: Object.freeze({ ...timeout }) }),
     ...(semantics !== undefined && { semantics }),
+    ...(onExhausted !== undefined && { onExhausted }),
     ...(classify !== undefined && { classify }),
     ...(circuitBreaker !== undefined && { circuitBreaker: Object.freeze({ ...circuitBreaker }) }),
     ...(options.errors !== undefined && {

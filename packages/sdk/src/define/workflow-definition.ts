@@ -1,5 +1,6 @@
 import type { CompensationPolicy } from "../model/compensation-policy.ts";
 import type { ErrorClass } from "../model/errors.ts";
+import type { OnExhausted } from "../model/exhaustion.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { RunTimeouts } from "../model/run-timeouts.ts";
 import type { EventDef } from "./event.ts";
@@ -21,6 +22,10 @@ export type WorkflowDefinition = {
   readonly activityRetry?: RetryPolicy;
   /** Retries of activities in one run. */
   readonly retryBudget?: number;
+  /** Of the activities that it calls, but for what undoes. */
+  readonly onExhausted?: OnExhausted;
+  /** Whether a run that failed is kept as a dead letter. */
+  readonly deadLetter?: boolean;
   readonly timeout?: RunTimeouts;
   /** Events that it takes, for checking payloads when they arrive. */
   readonly events?: readonly EventDef<unknown, never>[];

@@ -1,6 +1,7 @@
 import type { Flow } from "../effects/effect.ts";
 import { type CompensationOptions, checkCompensation, defaultCompensation, withCompensation } from "../model/compensation-policy.ts";
 import { type ErrorClass, WovyrError } from "../model/errors.ts";
+import { checkOnExhausted, type OnExhausted } from "../model/exhaustion.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions, wholeNumber } from "../model/option.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
@@ -43,6 +44,10 @@ export type WorkflowOptions = {
   readonly activityRetry?: RetryPolicy | undefined;
   /** Retries of activities that a run may make in all; the next failure is final. Default: no limit. */
   readonly retryBudget?: number | undefined;
+  /** What its activities do when they have failed for good, those apart that undo something; what the activity or the call says goes over it. Default `"fail"`. */
+  readonly onExhausted?: OnExhausted | undefined;
+  /** Keeps a run that failed, timed out or could not undo everything as a dead letter, for people to see to. Default: it is not kept. */
+  readonly deadLetter?: boolean | undefined;
   /** How long it may take; what a start says goes over it. A duration alone is that of the execution. */
   readonly timeout?: WorkflowTimeout | undefined;
   /** Events that it takes: their payloads are checked when they arrive, whether or not they are awaited yet. */
@@ -137,6 +142,8 @@ const known = [
   "retry",
   "activityRetry",
   "retryBudget",
+  "onExhausted",
+  "deadLetter",
   "timeout",
   "events",
   "triggers",
@@ -158,10 +165,13 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
   checkEvents(options.events, `the events of ${what}`);
   checkEvents(options.triggers, `the triggers of ${what}`);
   if (options.compensation !== undefined) checkCompensation(options.compensation, `the compensation of ${what}`);
-  const { retry, activityRetry, retryBudget, timeout } = options;
+  const { retry, activityRetry, retryBudget, onExhausted, deadLetter, timeout } = options;
   resolveRetry(retry);
   resolveRetry(activityRetry);
   if (retryBudget !== undefined) wholeNumber(retryBudget, 0, `the retryBudget of ${what}`);
+  if (onExhausted !== undefined) checkOnExhausted(onExhausted, what);
+  if (deadLetter !== undefined && typeof deadLetter !== "boolean")
+    throw new WovyrError(`deadLetter of ${what} must be true or false`, { code: "INVALID_OPTION" });
   return Object.freeze({
     name,
     version: options.version === undefined ? "1" : checkName(options.version, `the version of ${what}`),
@@ -174,6 +184,8 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
     ...(retry !== undefined && { retry: Object.freeze({ ...retry }) }),
     ...(activityRetry !== undefined && { activityRetry: Object.freeze({ ...activityRetry }) }),
     ...(retryBudget !== undefined && { retryBudget }),
+    ...(onExhausted !== undefined && { onExhausted }),
+    ...(deadLetter !== undefined && { deadLetter }),
     ...(timeout !== undefined && { timeout: resolveRunTimeouts(timeout, `the timeout of ${what}`) }),
     ...(options.events !== undefined && { events: Object.freeze([...options.events]) }),
     ...(options.triggers !== undefined && { triggers: Object.freeze([...options.triggers]) }),

@@ -1,5 +1,6 @@
 import { type ActivityTimeouts, resolveTimeouts } from "../model/activity-timeouts.ts";
 import { WovyrError } from "../model/errors.ts";
+import { checkOnExhausted, type OnExhausted } from "../model/exhaustion.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
@@ -10,6 +11,7 @@ export type CallOptions = {
   readonly retry?: RetryPolicy | undefined;
   readonly timeout?: ActivityTimeouts | undefined;
   readonly semantics?: CallSemantics | undefined;
+  readonly onExhausted?: OnExhausted | undefined;
   /** Replaces the positional effect id, so that the call may move within the code. */
   readonly id?: string | undefined;
   /** One line for people who look at the run. */
@@ -18,7 +20,7 @@ export type CallOptions = {
 
 export const noOptions: CallOptions = Object.freeze({});
 
-export const callOptionNames = ["retry", "timeout", "semantics", "id", "summary"];
+export const callOptionNames = ["retry", "timeout", "semantics", "onExhausted", "id", "summary"];
 const longestSummary = 1_000;
 
 /** `defined` is how often the definition says that it runs. Throws INVALID_OPTION, INVALID_DURATION or INVALID_NAME. */
@@ -27,6 +29,7 @@ export function checkCallOptions(options: CallOptions, what: string, defined?: S
   if (options.retry !== undefined) resolveRetry(options.retry);
   if (options.timeout !== undefined) resolveTimeouts(options.timeout);
   if (options.semantics !== undefined) checkCallSemantics(options.semantics, defined, what);
+  if (options.onExhausted !== undefined) checkOnExhausted(options.onExhausted, what);
   if (options.id !== undefined) checkName(options.id, `the id of ${what}`);
   const { summary } = options;
   if (summary !== undefined && (typeof summary !== "string" || summary.length > longestSummary)) {

@@ -11,8 +11,8 @@ import { captureSite } from "./effect.ts";
 export type SendInput = { readonly to: string; readonly event: string; readonly payload?: unknown };
 
 /**
- * Sends an event to another instance, as an activity of the engine's own: it resolves when the other run has recorded it, once, and fails with the cause
- * INSTANCE_NOT_FOUND or INSTANCE_CLOSED.
+ * Sends an event to another instance, as an activity of the engine's own: it resolves when the other run has recorded it, once. One that reaches no run is kept
+ * as a dead letter; with `onExhausted: "fail"` it fails, with the cause INSTANCE_NOT_FOUND or INSTANCE_CLOSED.
  */
 export function send<P>(
   instanceId: string,

@@ -112,6 +112,9 @@ export class EffectTree {
       case "ActivityFailed":
         this.#attemptFailed(data, seq, at);
         return;
+      case "ActivityDecided":
+        this.#decided(data, seq, at);
+        return;
       case "TimerFired":
         if (data.effect === "start") {
           Object.assign(this.start, { state: "Completed" satisfies NodeState, endedAt: at });
@@ -235,10 +238,23 @@ export class EffectTree {
   #beginAgain(at: Date): void {
     for (const { told } of this.#places.values()) {
       const last = told?.attempts?.[told.attempts.length - 1];
-      if (told === undefined || last === undefined || told.endedAt !== undefined || told.state === "Retrying") continue;
+      if (told === undefined || last === undefined || told.endedAt !== undefined) continue;
+      if (told.state === "Retrying" || told.state === "Paused") continue;
       if (last.endedAt === undefined) Object.assign(last, { endedAt: at, lost: "shutdown" });
       told.state = told.losses < suspectLosses ? "Running" : "Lost";
       if (told.state === "Running") told.attempts?.push({ number: last.number, startedAt: at });
+    }
+  }
+
+  /** What a person says of an activity that is paused. */
+  #decided(data: Data, seq: number, at: Date): void {
+    const told = this.#told(data);
+    if (told === undefined) return;
+    if (data.decision === "fail") this.#end(data, seq, at, "Failed");
+    else {
+      delete told.failure;
+      if (data.decision === "resolve") this.#end(data, seq, at, "Completed");
+      else told.state = "Scheduled";
     }
   }
 
@@ -314,8 +330,10 @@ export class EffectTree {
       if (last !== undefined)
         Object.assign(last, { endedAt: at, ...failureIn(data), ...(data.retryAt !== undefined && { nextAt: timeOf(data.retryAt) }) });
       if (data.retryAt !== undefined) told.state = "Retrying";
+      else if (data.paused === true) Object.assign(told, { state: "Paused" satisfies NodeState, ...failureIn(data) });
     });
-    if (data.retryAt === undefined) this.#end(data, seq, at, nameIn(data) === "TimeoutError" ? "TimedOut" : "Failed");
+    if (data.retryAt === undefined && data.paused !== true)
+      this.#end(data, seq, at, nameIn(data) === "TimeoutError" ? "TimedOut" : "Failed");
   }
 
   #end(data: Data, seq: number, at: Date, state: NodeState): void {

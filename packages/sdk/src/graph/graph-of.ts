@@ -198,7 +198,7 @@ function addTo(sum: Summary, place: Place): void {
   if (told !== undefined) {
     if (until === Number.POSITIVE_INFINITY) {
       sum.open = true;
-      if (told.kind === "activity") sum.openActivity = true;
+      if (told.kind === "activity" && told.state !== "Paused") sum.openActivity = true;
     } else if (told.state !== "Cancelled" && stands.kind !== "beside" && until > sum.last) {
       sum.last = until;
       sum.lastState = told.state;

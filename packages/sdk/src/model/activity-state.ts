@@ -7,6 +7,7 @@ export type ActivityState =
   | "Scheduled"
   | "Running"
   | "Retrying"
+  | "Paused"
   | "Completed"
   | "Failed"
   | "TimedOut"
@@ -19,9 +20,11 @@ export const activityTransitions: Readonly<Record<ActivityState, readonly Activi
   // One that has to wait for its place may run out of time before it begins.
   Scheduled: ["Running", "TimedOut", "Failed", "Cancelled"],
   Running: ["Completed", "Failed", "TimedOut", "Cancelled", "Lost"],
-  Failed: ["Retrying"],
-  TimedOut: ["Retrying"],
+  Failed: ["Retrying", "Paused"],
+  TimedOut: ["Retrying", "Paused"],
   Retrying: ["Scheduled", "TimedOut", "Cancelled"],
+  // Somebody decides: it is tried anew, it completed, it failed. Or its time is over.
+  Paused: ["Scheduled", "Completed", "Failed", "TimedOut", "Cancelled"],
   Lost: ["Scheduled", "TimedOut", "Failed", "Cancelled"],
   Completed: [],
   Cancelled: [],

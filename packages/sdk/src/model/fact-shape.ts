@@ -44,7 +44,7 @@ const common = {
   failure: isFailure,
   compensation: isFailure,
   compensations: (value: unknown): boolean => Array.isArray(value) && value.every(isPlanned),
-  decision: (value: unknown): boolean => value === "retry" || value === "skip" || value === "resolve",
+  decision: (value: unknown): boolean => value === "retry" || value === "skip" || value === "resolve" || value === "fail",
 };
 
 /** As the store has them. */
@@ -97,6 +97,7 @@ const fields: Readonly<Record<HistoryFact["type"], readonly FactField[]>> = {
   CompensationCompleted: ["effect"],
   CompensationFailed: ["effect", "failure"],
   CompensationStuck: ["effect", "failure"],
+  ActivityDecided: ["message", "effect", "attempt", "decision"],
   CompensationDecided: ["message", "effect", "decision"],
   UpdateRequested: ["message", "name", "input"],
   WakeRequested: ["message"],

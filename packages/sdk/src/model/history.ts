@@ -42,6 +42,8 @@ export type LastPublication = { readonly name: string; readonly key: string; rea
 export type ParentClosePolicy = "terminate" | "cancel" | "abandon";
 /** `compensate`: as `graceful`, and what the run has done is undone then, whatever its policy says, but for `never`. */
 export type CancelMode = "graceful" | "immediate" | "compensate";
+/** What a person says of an activity that is paused: it is tried anew, it came to this, it failed. */
+export type ActivityDecision = "retry" | "resolve" | "fail";
 /** What a person says of a compensation that is stuck. */
 export type CompensationDecision = "retry" | "skip" | "resolve";
 /** A compensation: its own id (`~2`), and the effect that it undoes by its id and name. */
@@ -98,6 +100,9 @@ export type Incoming =
       readonly retryAt?: number;
       /** Why there is no further attempt. */
       readonly noRetry?: NoRetry;
+      /** The activity waits for somebody to decide, instead of failing; where its time is limited, until then (milliseconds since the epoch). */
+      readonly paused?: true;
+      readonly pausedUntil?: number;
       /** What the attempt told last by `ctx.heartbeat()`. */
       readonly heartbeat?: Payload;
     }
@@ -164,6 +169,19 @@ export type Incoming =
       readonly type: "TerminateRequested";
       readonly message: string;
       readonly reason?: string;
+    }
+  | {
+      readonly type: "ActivityDecided";
+      readonly message: string;
+      readonly effect: EffectId;
+      /** The one whose failure it is about. */
+      readonly attempt: number;
+      readonly decision: ActivityDecision;
+      /** What it came to, where that is the decision. */
+      readonly output?: Payload;
+      /** A digest of the output as it was said, before the activity's schema made of it what is recorded. */
+      readonly said?: string;
+      readonly note?: string;
     }
   | {
       readonly type: "CompensationDecided";

@@ -57,7 +57,10 @@ export type OpenActivity = {
   readonly input: Payload;
   /** Milliseconds since the epoch. */
   readonly scheduledAt: number;
-  /** Absent when it runs at least once. Of one that runs once at most an attempt is `Scheduled` until it is recorded that it begins. */
+  /**
+   * Absent when it runs at least once. Of one that runs once at most an attempt is `Scheduled` until it is recorded that it begins, as one is that a person
+   * asks for.
+   */
   readonly semantics?: "atMostOnce" | "transactional";
   state: ActivityState;
   attempt: number;
@@ -71,6 +74,10 @@ export type OpenActivity = {
   previousDelay?: number;
   /** What an attempt told last by `ctx.heartbeat()`. */
   heartbeat?: Payload;
+  /** While it waits for somebody to decide: when its time is over, in milliseconds since the epoch. */
+  pausedUntil?: number;
+  /** Set when somebody had it tried anew: how many attempts were made before, and when it was; what its policy limits counts from there. */
+  renewed?: { readonly attempts: number; readonly at: number };
 };
 
 export type OpenTimer = {
@@ -104,6 +111,8 @@ export type Outcome =
       /** The run that goes on in its place. */
       readonly resetTo?: string;
     };
+
+type ActivityFailed = Extract<Incoming, { type: "ActivityFailed" }>;
 
 export type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
 export type ForkFact = Extract<Incoming, { type: "Forked" }>;
@@ -235,7 +244,7 @@ export class InstanceState {
 
   /** Whether an attempt is open or due, so that the run is to be looked at when its process has died. */
   get busy(): boolean {
-    for (const activity of this.activities.values()) if (activity.state !== "Retrying") return true;
+    for (const { state } of this.activities.values()) if (state !== "Retrying" && state !== "Paused") return true;
     return false;
   }
 
@@ -245,11 +254,17 @@ export class InstanceState {
     this.status = to;
   }
 
-  /** At the end of a turn the run is either working (an attempt is open) or waiting, unless it undoes what it did. */
+  /** At the end of a turn the run is either working (an attempt is open, or comes by itself) or waiting, unless it undoes what it did. */
   #settle(): void {
     if (this.outcome !== undefined || this.held || this.compensating !== undefined) return;
     if (this.status === "Scheduled" || this.status === "Created") return;
-    this.#move(this.activities.size > 0 ? "Running" : "Waiting");
+    this.#move(this.#isWorking ? "Running" : "Waiting");
+  }
+
+  /** Whether an attempt is open or will come by itself. */
+  get #isWorking(): boolean {
+    for (const { state } of this.activities.values()) if (state !== "Paused") return true;
+    return false;
   }
 
   #resume(): void {
@@ -372,6 +387,12 @@ export class InstanceState {
       case "CompensationStuck":
         this.#compensations?.ended(fact.effect, "stuck", fact.failure);
         return;
+      case "ActivityDecided":
+        this.#resume();
+        this.#messages ??= new Map();
+        this.#messages.set(fact.message, messageDigest(fact));
+        this.#activityDecided(fact);
+        return;
       case "CompensationDecided":
         this.#resume();
         this.#messages ??= new Map();
@@ -474,7 +495,7 @@ export class InstanceState {
   /** Nobody runs what the history shows as running: each attempt begins again, and none counts as lost. A suspect waits until it may run alone. */
   #beginAgain(): void {
     for (const [effect, { state, losses, semantics }] of this.activities) {
-      if (state === "Retrying") continue;
+      if (state === "Retrying" || state === "Paused") continue;
       if (state === "Running") this.#moveActivity(effect, "Lost");
       if (state === "Scheduled") this.#moveActivity(effect, "Running", "Lost");
       // What is to run once at most is recorded when it begins.
@@ -544,8 +565,12 @@ export class InstanceState {
     activity.attempt = fact.attempt;
   }
 
-  #activityFailed(fact: Extract<Incoming, { type: "ActivityFailed" }>): void {
+  #activityFailed(fact: ActivityFailed): void {
     const ended = fact.failure.name === "TimeoutError" ? "TimedOut" : "Failed";
+    if (fact.paused === true) {
+      this.#activityPaused(fact, ended);
+      return;
+    }
     if (fact.retryAt === undefined) {
       this.#resume();
       this.#moveActivity(fact.effect, ended);
@@ -558,6 +583,33 @@ export class InstanceState {
     activity.previousDelay = Math.max(0, fact.retryAt - this.at);
     if (fact.heartbeat !== undefined) activity.heartbeat = fact.heartbeat;
     if (!isUndoing(fact.effect)) this.retries += 1;
+  }
+
+  #activityPaused({ effect, failure, pausedUntil, heartbeat }: ActivityFailed, ended: "Failed" | "TimedOut"): void {
+    const activity = this.#moveActivity(effect, ended, "Paused");
+    activity.lastFailure = failure;
+    if (pausedUntil !== undefined) activity.pausedUntil = pausedUntil;
+    if (heartbeat !== undefined) activity.heartbeat = heartbeat;
+  }
+
+  #activityDecided({ effect, decision }: Extract<Incoming, { type: "ActivityDecided" }>): void {
+    if (decision === "retry") {
+      this.#renew(effect);
+      return;
+    }
+    this.#moveActivity(effect, decision === "resolve" ? "Completed" : "Failed");
+    this.#activities?.delete(effect);
+  }
+
+  /** It is tried anew; the attempt is recorded when it begins. One that was suspected of ending its process still is, and has as many losses as that takes. */
+  #renew(effect: EffectId): void {
+    const activity = this.#moveActivity(effect, "Scheduled");
+    activity.renewed = { attempts: activity.attempt, at: this.at };
+    activity.attempt += 1;
+    activity.attemptAt = this.at;
+    activity.losses = Math.min(activity.losses, suspectLosses);
+    delete activity.pausedUntil;
+    delete activity.previousDelay;
   }
 
   #close(fact: Extract<Command, { type: keyof typeof closedStatus }>): void {
@@ -597,6 +649,7 @@ const messageTypes: Readonly<Record<Message["type"], true>> = {
   EventReceived: true,
   UpdateRequested: true,
   WakeRequested: true,
+  ActivityDecided: true,
   CompensationDecided: true,
   CancelRequested: true,
   TerminateRequested: true,
@@ -617,6 +670,8 @@ export function messageDigest(fact: Message): string {
       return digest(["update", fact.name, fact.input]);
     case "WakeRequested":
       return digest(["wake"]);
+    case "ActivityDecided":
+      return digest(["activity", fact.effect, fact.attempt, fact.decision, fact.said, fact.note]);
     case "CompensationDecided":
       return digest(["compensation", fact.effect, fact.decision, fact.note]);
     case "CancelRequested":

@@ -5,6 +5,7 @@
  * Values (inputs, payloads, outputs) are plain JavaScript values here. Every method rejects with a `WovyrError` whose `code` is in the catalogue.
  */
 import type { ExecutionGraph, RunGraph } from "../graph/graph.ts";
+import type { DeadLetterDecision, DeadLetterKind } from "../model/dead-letter.ts";
 import type { FailureKind } from "../model/failure-kind.ts";
 import type { CancelMode, ClosedStatus, CompensationDecision, Status } from "../model/history.ts";
 import type { CompensationState } from "../model/open-compensation.ts";
@@ -131,6 +132,8 @@ export type InstanceDescription = InstanceSummary & {
     readonly attempt: number;
     readonly lastFailure?: FailureView;
     readonly nextRetryAt?: Date;
+    /** While it waits for somebody to decide: by what id. */
+    readonly deadLetter?: string;
     /** How often its process died while it ran. */
     readonly losses?: number;
     /** What an attempt before the present one told last by `ctx.heartbeat()`. */
@@ -166,6 +169,8 @@ export type InstanceDescription = InstanceSummary & {
     readonly state: CompensationState;
     readonly tries: number;
     readonly failure?: FailureView;
+    /** While it is stuck: by what id it is found among the dead letters. */
+    readonly deadLetter?: string;
     /** What was said when it was decided on. */
     readonly note?: string;
   }[];
@@ -303,7 +308,8 @@ export type BatchFailure = { readonly id: string; readonly runId: string; readon
 export type BatchDescription = {
   readonly id: string;
   readonly status: Status;
-  readonly operation: BatchOperation;
+  readonly operation: BatchOperation | DeadLetterOperation;
+  /** Which runs; empty where it is about dead letters. */
   readonly filter: BatchFilter;
   /** Known when all have been found. */
   readonly total?: number;
@@ -330,6 +336,66 @@ export type UpdateResponse = {
 };
 
 export type ImportedRun = { readonly id: string; readonly runId: string; readonly status: Status };
+
+export type DeadLetterRequest = {
+  readonly kind?: DeadLetterKind;
+  readonly workflow?: string;
+  /** Of the activity, workflow or event. */
+  readonly name?: string;
+  readonly instanceId?: string;
+  /** Of its failure, or of what caused that. */
+  readonly code?: string;
+  /** Given up at this time or later, and before. */
+  readonly since?: Date;
+  readonly until?: Date;
+  readonly cursor?: string;
+  /** 1 to 500, default 50. */
+  readonly limit?: number;
+};
+
+/** Which dead letters: those of these ids, or all that are found. */
+export type DeadLetterFilter = Omit<DeadLetterRequest, "cursor" | "limit"> & { readonly ids?: readonly string[] };
+
+/** A decision on many dead letters. */
+export type DeadLetterOperation = {
+  readonly type: "decide";
+  readonly decision: DeadLetterDecision;
+  readonly letters: DeadLetterFilter;
+  /** What each activity came to, where that is the decision. */
+  readonly output?: unknown;
+  readonly note?: string;
+};
+
+/** Work that was given up. */
+export type DeadLetterSummary = {
+  readonly id: string;
+  readonly kind: DeadLetterKind;
+  /** Of the run that the work belongs to. */
+  readonly workflow: string;
+  readonly instanceId: string;
+  readonly runId: string;
+  readonly effect: string;
+  /** Of the activity, workflow or event. */
+  readonly name: string;
+  /** Of the activity or the run; how often a compensation was tried. */
+  readonly attempts: number;
+  readonly failure: FailureView;
+  /** When it was given up. */
+  readonly at: Date;
+  /** What can be decided. */
+  readonly decisions: readonly DeadLetterDecision[];
+};
+
+export type DeadLetterDetails = DeadLetterSummary & {
+  readonly version: string;
+  /** What the work was given, and the number of the event that says so; absent for a compensation. */
+  readonly input?: unknown;
+  readonly seq?: number;
+  /** The last failed attempts, at most 20. */
+  readonly failures: readonly { readonly attempt: number; readonly at: Date; readonly failure: FailureView }[];
+  readonly firstFailedAt: Date;
+  readonly lastFailedAt: Date;
+};
 
 export type StreamItem = {
   readonly runId: string;
@@ -405,6 +471,25 @@ export interface Operations {
     decision: CompensationDecision,
     options?: { readonly runId?: string; readonly note?: string; readonly idempotencyKey?: string },
   ): Promise<Delivered>;
+  /** Newest first. */
+  listDeadLetters(request?: DeadLetterRequest): Promise<Page<DeadLetterSummary>>;
+  getDeadLetter(id: string): Promise<DeadLetterDetails>;
+  /** Says what becomes of work that was given up. */
+  decideDeadLetter(
+    id: string,
+    decision: DeadLetterDecision,
+    options?: {
+      /** What an activity came to, where that is the decision. */
+      readonly output?: unknown;
+      readonly note?: string;
+      readonly idempotencyKey?: string;
+    },
+  ): Promise<Delivered>;
+  /** Decides on each of many dead letters, as a batch: `getBatchOperation` tells how far it is. */
+  decideDeadLetters(
+    operation: Omit<DeadLetterOperation, "type">,
+    options?: { readonly id?: string; readonly idempotencyKey?: string },
+  ): Promise<{ readonly id: string; readonly replayed: boolean }>;
   terminate(
     id: string,
     options?: {

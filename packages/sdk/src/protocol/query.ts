@@ -177,6 +177,13 @@ export function timestampParameter(description: string): QueryParameter<Date> {
   );
 }
 
+export function choiceParameter<T extends string>(schema: TSchema, values: readonly T[], description: string): QueryParameter<T> {
+  return single(schema, description, (text) => {
+    if (!(values as readonly string[]).includes(text)) throw new RangeError(`must be one of ${values.join(", ")}`);
+    return text as T;
+  });
+}
+
 export function choicesParameter<T extends string>(
   schema: TSchema,
   values: readonly T[],

@@ -6,6 +6,7 @@
  * 3. A row that changes something takes an `Idempotency-Key`; but for a published event, which names itself.
  */
 import type { TObject, TSchema } from "@sinclair/typebox";
+import { deadLetterKinds } from "../model/dead-letter.ts";
 import type { ErrorCode } from "../model/errors.ts";
 import { CloudEvent } from "./cloud-event.ts";
 import { formatParameter, mermaidType } from "./graph-format.ts";
@@ -13,6 +14,7 @@ import { choice } from "./kinds.ts";
 import { mediaTypes } from "./media.ts";
 import {
   attributesParameter,
+  choiceParameter,
   choicesParameter,
   cursorParameter,
   durationParameter,
@@ -29,7 +31,10 @@ import {
   BatchRef,
   BatchSchema,
   CancelBody,
+  DeadLetterDetailsSchema,
+  DeadLetterList,
   DecisionBody,
+  DecisionsBody,
   DeleteAnswer,
   DescriptionSchema,
   EventBody,
@@ -45,6 +50,8 @@ import {
   QueryAnswer,
   Readiness,
   ResetBody,
+  ResolutionBody,
+  ResolutionsBody,
   ResultSchema,
   RunGraphSchema,
   StartAnswer,
@@ -140,6 +147,41 @@ const decision = <const Name extends string>(name: Name, summary: string) =>
     changes: true,
     answers: { 202: { description: "Recorded.", schema: Accepted, headers: ["Idempotency-Replayed"] } },
     errors: ["INSTANCE_NOT_FOUND", "INSTANCE_CLOSED", "COMPENSATION_NOT_FOUND", "COMPENSATION_NOT_STUCK"],
+  }) as const satisfies Route;
+
+/** What somebody decides on a dead letter. */
+const letterDecision = <const Name extends string, const Body extends TObject, const Codes extends readonly ErrorCode[]>(
+  name: Name,
+  summary: string,
+  schema: Body,
+  errors: Codes,
+) =>
+  ({
+    method: "POST",
+    path: `/v1/dead-letters/{letter}/${name}`,
+    summary,
+    body: { schema, required: false },
+    changes: true,
+    answers: { 202: { description: "Recorded.", schema: Accepted, headers: ["Idempotency-Replayed"] } },
+    errors: ["DEAD_LETTER_NOT_FOUND", "DEAD_LETTER_DECIDED", "DECISION_NOT_POSSIBLE", ...errors],
+  }) as const satisfies Route;
+
+/** What somebody decides on many dead letters. */
+const letterDecisions = <const Name extends string, const Body extends TObject>(name: Name, summary: string, schema: Body) =>
+  ({
+    method: "POST",
+    path: `/v1/dead-letters/${name}`,
+    summary,
+    body: { schema, required: true },
+    changes: true,
+    answers: {
+      202: {
+        description: "It has begun, as a batch: `/v1/batches/{id}`.",
+        schema: BatchRef,
+        headers: ["Location", "Idempotency-Replayed"],
+      },
+    },
+    errors: ["INVALID_OPTION", "INVALID_DURATION", "INSTANCE_EXISTS"],
   }) as const satisfies Route;
 
 export const routes = {
@@ -469,6 +511,47 @@ export const routes = {
     answers: { 202: { description: "Recorded.", schema: BatchRef, headers: ["Idempotency-Replayed"] } },
     errors: ["BATCH_NOT_FOUND", "INSTANCE_CLOSED"],
   },
+  listDeadLetters: {
+    method: "GET",
+    path: "/v1/dead-letters",
+    summary: "List work that was given up and waits for a person, newest first",
+    query: {
+      kind: choiceParameter(choice(deadLetterKinds, { $id: "DeadLetterKind" }), deadLetterKinds, "Only those of this kind."),
+      workflow: nameParameter("Only those of runs of this workflow."),
+      name: nameParameter("Only those of this activity, workflow or event."),
+      instanceId: nameParameter("Only those of runs of this instance."),
+      code: nameParameter("Only those whose failure, or what caused it, has this code."),
+      since: timestampParameter("Only those that were given up at this time or later."),
+      until: timestampParameter("Only those that were given up before this time."),
+      cursor: cursorParameter,
+      limit: wholeNumber("Dead letters per page.", 1, 500, 50),
+    },
+    answers: { 200: { description: "A page.", schema: DeadLetterList } },
+    errors: ["INVALID_CURSOR", "INVALID_DURATION"],
+  },
+  getDeadLetter: {
+    method: "GET",
+    path: "/v1/dead-letters/{letter}",
+    summary: "Everything about one dead letter",
+    answers: { 200: { description: "With its input and its failed attempts.", schema: DeadLetterDetailsSchema } },
+    errors: ["DEAD_LETTER_NOT_FOUND", "DEAD_LETTER_DECIDED"],
+  },
+  retryDeadLetter: letterDecision("retry", "Have the work done anew", DecisionBody, [
+    "INSTANCE_NOT_FOUND",
+    "INSTANCE_CLOSED",
+    "INSTANCE_EXISTS",
+    "WORKFLOW_NOT_FOUND",
+    "INVALID_INPUT",
+  ]),
+  resolveDeadLetter: letterDecision("resolve", "Say what an activity came to, or that something was undone by hand", ResolutionBody, [
+    "INVALID_INPUT",
+  ]),
+  retryDeadLetters: letterDecisions("retry", "Have the work of many dead letters done anew", DecisionsBody),
+  resolveDeadLetters: letterDecisions("resolve", "Say what many activities came to: all of them to the same", ResolutionsBody),
+  failDeadLetters: letterDecisions("fail", "Let the work of many dead letters fail", DecisionsBody),
+  discardDeadLetters: letterDecisions("discard", "Drop many runs or events that nobody wants any more", DecisionsBody),
+  failDeadLetter: letterDecision("fail", "Let the work fail: whoever waits for it gets the failure", DecisionBody, []),
+  discardDeadLetter: letterDecision("discard", "Drop a run or an event that nobody wants any more", DecisionBody, []),
   live: {
     method: "GET",
     path: "/health/live",

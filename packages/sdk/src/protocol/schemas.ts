@@ -6,6 +6,7 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { edgeKinds, nodeKinds } from "../graph/graph.ts";
+import { deadLetterDecisions, deadLetterKinds } from "../model/dead-letter.ts";
 import { errorCodes } from "../model/errors.ts";
 import { failureKinds } from "../model/failure-kind.ts";
 import { anyValue, choice, durationSchema, nameSchema, timestamp } from "./kinds.ts";
@@ -136,6 +137,41 @@ export const BatchOperationBody = Type.Object(
   { ...strict, $id: "BatchRequest" },
 );
 export type BatchOperationBody = Static<typeof BatchOperationBody>;
+
+const note = DecisionBody.properties.note;
+
+export const ResolutionBody = Type.Object(
+  { output: Type.Optional(anyValue), note },
+  { ...strict, $id: "Resolution", description: "What the activity came to: it must fit the activity's output schema." },
+);
+
+/** How many dead letters one decision may name. */
+export const maxLetters = 1_000;
+
+const deadLetterFilter = Type.Object(
+  {
+    ids: Type.Optional(Type.Array(nameSchema, { minItems: 1, maxItems: maxLetters })),
+    kind: Type.Optional(choice(deadLetterKinds, { $id: "DeadLetterKind" })),
+    workflow: Type.Optional(nameSchema),
+    name: Type.Optional(nameSchema),
+    instanceId: Type.Optional(nameSchema),
+    code: Type.Optional(nameSchema),
+    since: Type.Optional(timestamp),
+    until: Type.Optional(timestamp),
+  },
+  { ...strict, $id: "DeadLetterFilter", description: "Which dead letters: those of `ids`, or all that fit the rest." },
+);
+
+export const DecisionsBody = Type.Object(
+  { letters: deadLetterFilter, note, id: Type.Optional(nameSchema) },
+  { ...strict, $id: "Decisions" },
+);
+export type DecisionsBody = Static<typeof DecisionsBody>;
+
+export const ResolutionsBody = Type.Object(
+  { letters: deadLetterFilter, output: Type.Optional(anyValue), note, id: Type.Optional(nameSchema) },
+  { ...strict, $id: "Resolutions" },
+);
 
 // ── answers ──
 
@@ -350,6 +386,7 @@ export const DescriptionSchema = Type.Object(
         attempt: Type.Integer(),
         lastFailure: Type.Optional(FailureSchema),
         nextRetryAt: Type.Optional(timestamp),
+        deadLetter: Type.Optional(Type.String({ description: "While it is paused: the id of the dead letter to decide on." })),
         losses: Type.Optional(Type.Integer({ minimum: 1, description: "How often its process died while it ran." })),
         lastHeartbeat: Type.Optional(anyValue),
         circuit: Type.Optional(
@@ -385,6 +422,7 @@ export const DescriptionSchema = Type.Object(
         state: Type.String({ description: "One of pending, running, stuck, done, failed, skipped, resolved." }),
         tries: Type.Integer(),
         failure: Type.Optional(FailureSchema),
+        deadLetter: Type.Optional(Type.String({ description: "While it is stuck: the id of its dead letter." })),
         note: Type.Optional(Type.String()),
       }),
       { description: "What is undone, or was when the run ended badly." },
@@ -410,6 +448,39 @@ export const DescriptionSchema = Type.Object(
     resetTo: Type.Optional(nameSchema),
   },
   { $id: "Instance" },
+);
+
+const deadLetter = {
+  id: nameSchema,
+  kind: choice(deadLetterKinds, { $id: "DeadLetterKind" }),
+  workflow: Type.String({ description: "Of the run that the work belongs to." }),
+  instanceId: nameSchema,
+  runId: Type.String(),
+  effect: Type.String(),
+  name: Type.String({ description: "Of the activity, workflow or event." }),
+  attempts: Type.Integer(),
+  failure: FailureSchema,
+  at: timestamp,
+  decisions: Type.Array(choice(deadLetterDecisions), { description: "What can be decided." }),
+};
+
+export const DeadLetterSchema = Type.Object(deadLetter, { $id: "DeadLetter" });
+
+export const DeadLetterList = Type.Object({ items: Type.Array(DeadLetterSchema), nextCursor }, { $id: "DeadLetterList" });
+
+export const DeadLetterDetailsSchema = Type.Object(
+  {
+    ...deadLetter,
+    version: Type.String(),
+    input: Type.Optional(anyValue),
+    seq: Type.Optional(Type.Integer({ minimum: 1, description: "Number of the history event that holds the input." })),
+    failures: Type.Array(Type.Object({ attempt: Type.Integer(), at: timestamp, failure: FailureSchema }), {
+      description: "The last failed attempts, at most 20.",
+    }),
+    firstFailedAt: timestamp,
+    lastFailedAt: timestamp,
+  },
+  { $id: "DeadLetterDetails" },
 );
 
 export const HistoryEventSchema = Type.Object(
@@ -477,7 +548,16 @@ export const BatchSchema = Type.Object(
   {
     id: nameSchema,
     status,
-    operation: batchOperation,
+    operation: Type.Union([
+      batchOperation,
+      Type.Object({
+        type: choice(["decide"]),
+        decision: choice(deadLetterDecisions),
+        letters: deadLetterFilter,
+        output: Type.Optional(anyValue),
+        note: Type.Optional(Type.String()),
+      }),
+    ]),
     filter: batchFilter,
     total: Type.Optional(Type.Integer({ description: "Known when all have been found." })),
     done: Type.Integer({ minimum: 0 }),

@@ -478,7 +478,11 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
         this.#leaf(fact)?.settle(this.#decoded(fact.output));
         return;
       case "ActivityFailed":
-        if (fact.retryAt === undefined) this.#activityFailed(fact);
+        if (fact.paused === true) this.#paused(fact);
+        else if (fact.retryAt === undefined) this.#activityFailed(fact);
+        return;
+      case "ActivityDecided":
+        this.#activityDecided(fact);
         return;
       case "ChildFailed":
         this.#childFailed(fact);
@@ -626,6 +630,21 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
         }),
       ),
     );
+  }
+
+  /** Somebody decides what becomes of it. */
+  #paused(fact: Extract<Incoming, { type: "ActivityFailed" }>): void {
+    const leaf = this.#leaf(fact);
+    if (leaf !== undefined) leaf.paused = fact;
+  }
+
+  #activityDecided({ effect, decision, output }: Extract<Incoming, { type: "ActivityDecided" }>): void {
+    const leaf = this.leaves.get(effect);
+    const failed = leaf?.paused;
+    if (leaf === undefined || failed === undefined) return;
+    leaf.paused = undefined;
+    if (decision === "fail") this.#activityFailed(failed);
+    else if (decision === "resolve") leaf.settle(output === undefined ? fulfilled(undefined) : this.#decoded(output));
   }
 
   #childFailed({ effect, status, failure, compensation }: Extract<Incoming, { type: "ChildFailed" }>): void {

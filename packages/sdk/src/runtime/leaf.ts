@@ -4,7 +4,7 @@ import type { EventEffect } from "../effects/await-event.ts";
 import type { ChildEffect } from "../effects/child.ts";
 import type { CallSite } from "../effects/effect.ts";
 import type { CancelledError } from "../model/errors.ts";
-import type { EffectId, TimerPurpose } from "../model/history.ts";
+import type { EffectId, Incoming, TimerPurpose } from "../model/history.ts";
 import type { Commands } from "./commands.ts";
 import type { Done, Operation, Outcome } from "./operation.ts";
 import { rejected } from "./operation.ts";
@@ -69,6 +69,8 @@ export class Leaf implements Operation {
   readonly id: EffectId;
   #work: LeafWork;
   readonly site: CallSite | undefined;
+  /** The failure of an activity that waits for somebody to decide. */
+  paused: Extract<Incoming, { type: "ActivityFailed" }> | undefined;
   readonly #leaves: Leaves;
   readonly #done: Done;
   /** Why the child was asked to undo what it did. */

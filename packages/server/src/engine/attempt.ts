@@ -331,10 +331,10 @@ export class RunningAttempt {
     try {
       const policy = resolveRetry(this.#surroundings.retry, workflowRetry, call.definition.retry, call.options.retry);
       const decision = decideRetry(policy, {
-        attempt: activity.attempt,
+        attempt: activity.attempt - (activity.renewed?.attempts ?? 0),
         error,
         kind,
-        scheduledAt: activity.scheduledAt,
+        scheduledAt: activity.renewed?.at ?? activity.scheduledAt,
         now: this.#surroundings.clock.now(),
         previousDelay: activity.previousDelay ?? 0,
         deadline: scheduleToClose === undefined ? undefined : activity.scheduledAt + scheduleToClose,

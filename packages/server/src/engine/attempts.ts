@@ -97,7 +97,7 @@ export class Attempts {
       const started: AttemptStarted = { type: "AttemptStarted", effect, attempt: activity.attempt };
       if (activity.state === "Running") mail.push(...lossOf(effect, activity, detailsOf(effect, activity, told)));
       else if (activity.state === "Lost" && isOver(activity)) mail.push(...endOf(effect, activity));
-      else if (activity.state === "Retrying") continue;
+      else if (activity.state === "Retrying" || activity.state === "Paused") continue;
       else if (activity.losses >= suspectLosses || activity.semantics === "atMostOnce") this.announce(instance, started);
       else if (activity.state === "Scheduled") mail.push({ fact: started });
     }

@@ -12,11 +12,14 @@ import {
   type BatchRequest,
   checkName,
   checkOptions,
+  type DeadLetterOperation,
   type Delivered,
+  deadLetterDecisions,
   decodePayload,
   digest,
   encodePayload,
   foldHistory,
+  maxLetters,
   type Operations,
   statuses,
 } from "@wovyr/sdk/internal";
@@ -26,12 +29,15 @@ import {
   type BatchTarget,
   batchWorkflow,
   batchWorkflowName,
+  type FindDeadLetters,
   type FindRuns,
   type FoundRuns,
   type OperatedRuns,
   type OperateOnRuns,
 } from "./batch-workflow.ts";
 import { begin } from "./begin.ts";
+import { placeOfDeadLetter } from "./dead-letter-id.ts";
+import { storeFilterOf } from "./dead-letters.ts";
 import type { Engine } from "./engine.ts";
 import { listRows } from "./listing.ts";
 import type { Messages } from "./messages.ts";
@@ -53,8 +59,21 @@ export class Batches {
   }
 
   async start(request: BatchRequest): Promise<{ readonly id: string; readonly replayed: boolean }> {
-    const engine = this.#tenancy.acting();
     checkBatch(request);
+    return this.#begin(request);
+  }
+
+  /** Decides on many dead letters alike. */
+  async decide(
+    operation: Omit<DeadLetterOperation, "type">,
+    options: { readonly id?: string; readonly idempotencyKey?: string } = {},
+  ): Promise<{ readonly id: string; readonly replayed: boolean }> {
+    checkDecision(operation, options.id);
+    return this.#begin({ ...options, operation: { type: "decide", ...operation }, filter: {} });
+  }
+
+  async #begin(request: AnyBatch): Promise<{ readonly id: string; readonly replayed: boolean }> {
+    const engine = this.#tenancy.acting();
     const start = startOf(engine, this.#tenancy.tenant, request);
     const { startKey } = start.create;
     const known = startKey && (await this.#known(engine, startKey));
@@ -113,11 +132,20 @@ export class Batches {
   }
 }
 
-function startOf(engine: Engine, tenant: string, { operation, filter, id: asked, idempotencyKey }: BatchRequest): Start {
+type AnyBatch = Omit<BatchRequest, "operation"> & { readonly operation: BatchOperation | DeadLetterOperation };
+
+function startOf(engine: Engine, tenant: string, { operation, filter, id: asked, idempotencyKey }: AnyBatch): Start {
   const run = engine.newRunId();
   const id = asked ?? run;
   const { version } = batchWorkflow;
-  const state: BatchState = { operation, filter, key: `batch:${run}`, startedAt: engine.now(), cursor: run, progress: nothingYet };
+  const state: BatchState = {
+    operation,
+    filter,
+    key: `batch:${run}`,
+    startedAt: engine.now(),
+    cursor: operation.type === "decide" ? "" : run,
+    progress: nothingYet,
+  };
   const input = encodePayload(state, { limit: engine.options.limits.execution.payload, what: "a batch" });
   return {
     identity: { tenant, run, id, shard: engine.shardOf(tenant, id), workflow: batchWorkflowName, version, correlationId: id },
@@ -163,6 +191,28 @@ function checkBatch({ operation, filter, id }: BatchRequest): void {
     if (!statuses.includes(status)) throw new ApiError(`"${status}" is no status of an instance.`, { code: "INVALID_OPTION" });
 }
 
+/** Throws INVALID_OPTION or INVALID_NAME. */
+function checkDecision({ decision, letters, output }: Omit<DeadLetterOperation, "type">, id: string | undefined): void {
+  if (id !== undefined) checkName(id, "the id of a batch");
+  if (!deadLetterDecisions.includes(decision))
+    throw new ApiError(`"${String(decision)}" is no decision; it must be one of ${deadLetterDecisions.join(", ")}.`, {
+      code: "INVALID_OPTION",
+    });
+  if (output !== undefined && decision !== "resolve")
+    throw new ApiError(`An output goes with "resolve", and not with "${decision}".`, { code: "INVALID_OPTION" });
+  const { ids, ...filter } = letters;
+  checkOptions(filter, ["kind", "workflow", "name", "instanceId", "code", "since", "until"], "the letters of a batch");
+  storeFilterOf(filter);
+  if (ids === undefined) return;
+  if (Object.keys(filter).length > 0)
+    throw new ApiError("Name the dead letters by `ids`, or by what they have in common, and not by both.", { code: "INVALID_OPTION" });
+  if (ids.length === 0 || ids.length > maxLetters)
+    throw new ApiError(`From 1 to ${maxLetters} dead letters can be named, not ${ids.length}; use a filter for more.`, {
+      code: "INVALID_OPTION",
+    });
+  for (const each of ids) checkName(each, "the id of a dead letter");
+}
+
 // ── what its activities do ─────────────────────────────────────────────────────────────────────────────────
 
 export async function findRuns(tenancy: Tenancy, { filter, cursor }: FindRuns): Promise<FoundRuns> {
@@ -170,6 +220,22 @@ export async function findRuns(tenancy: Tenancy, { filter, cursor }: FindRuns): 
   const { rows, next } = await listRows(tenancy, filter, { after: cursor, limit: pageRuns });
   const own = rows.filter(({ shard }) => engine.ownership.epochOf(shard) !== undefined);
   return { runs: own.map(({ id, run }) => ({ id, run })), ...(next !== undefined && { next }) };
+}
+
+/** New ones are left out: those above all that come of what the batch does. */
+export async function findDeadLetters(operations: Operations, { letters, cursor, startedAt }: FindDeadLetters): Promise<FoundRuns> {
+  const { ids, until, ...filter } = letters;
+  if (ids !== undefined) {
+    const done = Number(cursor);
+    const runs = ids.slice(done, done + pageRuns).map((id) => ({ id, run: placeOfDeadLetter(id)?.run ?? "" }));
+    return { runs, ...(done + pageRuns < ids.length && { next: String(done + pageRuns) }) };
+  }
+  const before = new Date(Math.min(until?.getTime() ?? Number.POSITIVE_INFINITY, startedAt + 1));
+  const page = await operations.listDeadLetters({ ...filter, until: before, limit: pageRuns, ...(cursor !== "" && { cursor }) });
+  return {
+    runs: page.items.map(({ id, runId }) => ({ id, run: runId })),
+    ...(page.nextCursor !== undefined && { next: page.nextCursor }),
+  };
 }
 
 /** Rejects when something passing stood in the way of one of them: then it is tried again, and what is done stays done. */
@@ -181,7 +247,7 @@ export async function operateOnRuns(operations: Operations, { operation, key, ru
 
 async function outcomeOf(
   operations: Operations,
-  operation: BatchOperation,
+  operation: BatchOperation | DeadLetterOperation,
   key: string,
   target: BatchTarget,
 ): Promise<BatchFailure | undefined> {
@@ -193,11 +259,30 @@ async function outcomeOf(
     const code = error instanceof WovyrError ? error.code : "INTERNAL";
     // It is gone: this was done before.
     if (operation.type === "delete" && code === "INSTANCE_NOT_FOUND") return undefined;
+    if (operation.type === "decide" && code === "DEAD_LETTER_DECIDED" && !isAwaited(target.id)) return undefined;
     return { id: target.id, runId: target.run, code, message: error instanceof Error ? error.message : String(error) };
   }
 }
 
-async function operate(operations: Operations, operation: BatchOperation, idempotencyKey: string, { id, run }: BatchTarget): Promise<void> {
+/** Whether a run waits for the decision, and so knows a repeated one. */
+const isAwaited = (letter: string): boolean => ["activity", "compensation"].includes(placeOfDeadLetter(letter)?.kind ?? "");
+
+async function operate(
+  operations: Operations,
+  operation: BatchOperation | DeadLetterOperation,
+  idempotencyKey: string,
+  { id, run }: BatchTarget,
+): Promise<void> {
+  if (operation.type === "decide") {
+    const { decision, output, note } = operation;
+    await operations.decideDeadLetter(id, decision, {
+      ...(output !== undefined && { output }),
+      ...(note !== undefined && { note }),
+      // A run may have several.
+      idempotencyKey: `${idempotencyKey}:${digest(id)}`,
+    });
+    return;
+  }
   const { type, ...options } = operation;
   const about = { runId: run, idempotencyKey };
   switch (operation.type) {

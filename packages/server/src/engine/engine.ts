@@ -216,7 +216,7 @@ export class Engine {
       guard: options.guard,
       eventSchema: (instance, event) => this.#eventSchema(instance, event),
       announce: (instance, attempt) => this.attempts.announce(instance, attempt),
-      settle: (instance, failed) => void this.#settleStep(instance, failed),
+      settle: (instance, effect, mail) => void this.#settleStep(instance, effect, mail),
       turnEnded: (instance, turn) => this.#settlement.turnEnded(instance, turn),
       turnBroke: (instance, failure, turn) => this.#turnBroke(instance, failure, turn),
       jobDone: (instance) => this.turns.done(instance),
@@ -554,19 +554,19 @@ export class Engine {
     return instance.execution?.handledEvent(event);
   }
 
-  /** A transactional step failed for good, unless an attempt has committed. */
-  async #settleStep({ identity, state }: Instance, failed: Extract<Incoming, { type: "ActivityFailed" }>): Promise<void> {
-    const { effect } = failed;
+  /** A transactional step came to its end without an attempt, unless one has committed: then that is told first. */
+  async #settleStep({ identity, state }: Instance, effect: string, mail: Mail): Promise<void> {
     const activity = state.activities.get(effect);
     if (activity === undefined) return;
     const before = { ...activity };
     try {
       const outcome = await this.stepOutcomes.giveUp(identity, effect);
-      if (outcome === undefined) this.deliver(identity, { fact: failed, settled: true });
-      else for (const fact of completionOf(effect, before, outcome)) this.deliver(identity, { fact });
+      if (outcome !== undefined) for (const fact of completionOf(effect, before, outcome)) this.deliver(identity, { fact });
+      this.deliver(identity, { ...mail, settled: true });
     } catch (error) {
       // The next owner finds the attempt lost, and what became of it.
-      this.options.log.warn("a failed step could not be given up", { run: identity.run, effect, error });
+      this.options.log.warn("a step could not be given up", { run: identity.run, effect, error });
+      mail.receipt?.refused(error as Error);
     }
   }
 

@@ -47,6 +47,11 @@ export class HistoryRows {
     return mapFailure(failure, (payload) => this.#encodePayload(payload)).then((mapped) => JSON.stringify(mapped));
   }
 
+  async decodeFailure(text: string): Promise<Failure> {
+    const failure = JSON.parse(text) as Failure;
+    return this.#codec === undefined ? failure : mapFailure(failure, (payload) => this.#decodePayload(payload));
+  }
+
   async decodeFact(text: string): Promise<HistoryFact> {
     const turn = await this.decode({
       seq: 1,

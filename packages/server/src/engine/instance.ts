@@ -7,6 +7,7 @@
  */
 import { WovyrError } from "@wovyr/sdk";
 import {
+  type ActivityEffect,
   CancelledError,
   decodePayload,
   Execution,
@@ -26,8 +27,10 @@ import {
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
 import { type EndFact, isEnd, isPassedOn, judge, type Mail, weightOf } from "./mail.ts";
+import { outOfPause, pausedIfAsked, resolvedDecision } from "./paused-activity.ts";
 import type { NewInstance } from "./ports/store.ts";
-import { retriedEffect, TurnPlan } from "./turn-plan.ts";
+import { foundOutcome } from "./step-outcomes.ts";
+import { pausedEffect, retriedEffect, TurnPlan } from "./turn-plan.ts";
 import type { Job } from "./turns.ts";
 
 /** A turn between its first event and its commit. */
@@ -70,8 +73,8 @@ export interface InstanceHost {
   eventSchema(instance: Instance, event: string): { readonly schema?: unknown } | undefined;
   /** An attempt is due that is to be recorded when there is a place for it: it is to be delivered again then. */
   announce(instance: Instance, attempt: Extract<Incoming, { type: "AttemptStarted" }>): void;
-  /** A transactional step failed for good: the item is to be delivered again, settled, when it is certain that the step was not done. */
-  settle(instance: Instance, failed: ActivityFailed): void;
+  /** A transactional step failed for good, or it was decided on: the item is to be delivered again, settled, when it is certain that the step was not done. */
+  settle(instance: Instance, effect: string, mail: Mail): void;
   /** A turn is complete. `facts` may be empty: then nothing is to be written, only answered. */
   turnEnded(instance: Instance, turn: OpenTurn): void;
   /** The code cannot go on from what is durable: the turn is void, `failure` says why. */
@@ -241,12 +244,11 @@ export class Instance implements Job {
       turn.held.push(mail);
       return false;
     }
-    turn.mail.push(mail);
-    if (verdict.kind === "apply" && mail.settled !== true && this.#mayBeDone(fact)) {
-      turn.verdicts.push("known");
-      this.#host.settle(this, fact);
+    if (verdict.kind === "apply" && mail.settled !== true && this.#mayBeDone(fact) && this.#refusal(fact) === undefined) {
+      this.#host.settle(this, fact.effect, { ...mail, fact });
       return false;
     }
+    turn.mail.push(mail);
     if (verdict.kind === "refuse") turn.verdicts.push(verdict.error);
     else if (verdict.kind !== "apply") turn.verdicts.push("known");
     else {
@@ -263,11 +265,12 @@ export class Instance implements Job {
     return activity?.state === "Retrying" && (activity.losses >= suspectLosses || activity.semantics === "atMostOnce");
   }
 
-  /** Whether a failure without another attempt is that of a transactional step, of which an attempt may have committed all the same. */
-  #mayBeDone(fact: Incoming): fact is ActivityFailed {
-    return (
-      fact.type === "ActivityFailed" && fact.retryAt === undefined && this.state.activities.get(fact.effect)?.semantics === "transactional"
-    );
+  /** Whether it ends a transactional step otherwise than by an attempt, of which one may have committed all the same. */
+  #mayBeDone(fact: Incoming): fact is ActivityFailed | ActivityDecided {
+    const ends =
+      (fact.type === "ActivityFailed" && fact.retryAt === undefined && fact.paused !== true) ||
+      (fact.type === "ActivityDecided" && fact.decision !== "retry" && fact.message !== foundOutcome(fact));
+    return ends && this.state.activities.get(fact.effect)?.semantics === "transactional";
   }
 
   /** What an item means for this run as it is now. */
@@ -276,7 +279,7 @@ export class Instance implements Job {
       case "TimerFired":
         return this.#meantByTimer(fact);
       case "ActivityFailed":
-        return this.#isOverBudget(fact) ? withoutRetry(fact) : fact;
+        return pausedIfAsked(this.#isOverBudget(fact) ? withoutRetry(fact) : fact, this.state, this.#callOf(fact.effect), this.definition);
       case "InstanceStarted":
         return withTimeouts(fact, this.definition);
       default:
@@ -284,8 +287,10 @@ export class Instance implements Job {
     }
   }
 
-  /** The timer of a retry means the start of the next attempt. */
+  /** The timer of a retry means the start of the next attempt, that of a pause the end of its activity's time. */
   #meantByTimer(fact: Extract<Incoming, { type: "TimerFired" }>): Incoming {
+    const paused = pausedEffect(fact.effect);
+    if (paused !== undefined) return outOfPause(paused, this.state) ?? fact;
     const effect = retriedEffect(fact.effect);
     if (effect === undefined) return fact;
     return {
@@ -293,6 +298,11 @@ export class Instance implements Job {
       effect,
       attempt: (this.state.activities.get(effect)?.attempt ?? 0) + 1,
     };
+  }
+
+  #callOf(effect: string): ActivityEffect<unknown> | undefined {
+    const work = this.execution?.leaves.get(effect)?.work;
+    return work?.kind === "activity" ? work.effect : undefined;
   }
 
   /** Whether the run has made as many retries as its workflow allows. What undoes is not held to it. */
@@ -306,8 +316,13 @@ export class Instance implements Job {
       this.#fold(turn, ends(this.state, fact) ? endWithoutCode(this.state, fact) : [fact]);
       return false;
     }
-    this.execution.deliver(fact);
+    this.execution.deliver(this.#resolved(fact) as Incoming);
     return true;
+  }
+
+  /** A decision on an activity with the output that its schema makes of what was said, or why it does not fit. */
+  #resolved(fact: Incoming): Incoming | WovyrError {
+    return fact.type === "ActivityDecided" ? resolvedDecision(fact, this.#callOf(fact.effect), this.#host.limits.payload) : fact;
   }
 
   /** Whether an item needs code that cannot be run now, or that is not to run now. */
@@ -321,6 +336,10 @@ export class Instance implements Job {
 
   /** Why a message is turned away before anything of it is recorded. */
   #refusal(fact: Incoming): WovyrError | undefined {
+    if (fact.type === "ActivityDecided") {
+      const resolved = this.#resolved(fact);
+      return resolved instanceof WovyrError ? resolved : undefined;
+    }
     if (fact.type !== "UpdateRequested") return undefined;
     const refusal = this.execution?.refusalOf(fact);
     return refusal === undefined || refusal instanceof WovyrError ? refusal : new WovyrError(refusal.message, { code: "UPDATE_REJECTED" });
@@ -371,6 +390,7 @@ export class Instance implements Job {
 }
 
 type ActivityFailed = Extract<Incoming, { type: "ActivityFailed" }>;
+type ActivityDecided = Extract<Incoming, { type: "ActivityDecided" }>;
 type InstanceStarted = Extract<Incoming, { type: "InstanceStarted" }>;
 
 function withoutRetry({ retryAt: _, ...failed }: ActivityFailed): ActivityFailed {

@@ -74,6 +74,8 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
     case "ResumeRequested":
     case "ResetRequested":
       return judgeMessage(state, fact);
+    case "ActivityDecided":
+      return judgeActivityDecision(state, fact);
     case "CompensationDecided":
       return judgeDecision(state, fact);
     case "Forked":
@@ -87,13 +89,14 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
   }
 }
 
-/** An attempt that runs, was lost, or ran out of time while it waited for a place may fail. */
+/** An attempt that runs, was lost, or ran out of time while it waited (for a place, or for a decision) may fail. */
 function mayFail(
   activity: Readonly<OpenActivity> | undefined,
   { attempt, noRetry }: Extract<Incoming, { type: "ActivityFailed" }>,
 ): boolean {
   if (activity?.attempt !== attempt) return false;
   if (activity.state === "Running" || activity.state === "Lost") return true;
+  if (activity.state === "Paused") return noRetry === "scheduleToClose";
   const isLate = noRetry === "scheduleToStart" || noRetry === "scheduleToClose";
   return isLate && (activity.state === "Scheduled" || activity.state === "Retrying");
 }
@@ -137,8 +140,24 @@ function judgeDecision(state: InstanceState, fact: Extract<Incoming, { type: "Co
   };
 }
 
-/** Whether it is for the run that goes on where another one ended: all that is said to that one, but for a reset, which names a place in its history. */
-export const isPassedOn = (fact: Incoming): boolean => isMessage(fact) && fact.type !== "ResetRequested";
+function judgeActivityDecision(state: InstanceState, fact: Extract<Incoming, { type: "ActivityDecided" }>): Verdict {
+  const verdict = judgeMessage(state, fact);
+  if (verdict.kind !== "apply") return verdict;
+  const activity = state.activities.get(fact.effect);
+  if (activity?.state === "Paused" && activity.attempt === fact.attempt) return apply;
+  return {
+    kind: "refuse",
+    error: new ApiError(`Attempt ${fact.attempt} of effect "${fact.effect}" does not wait for a decision any more.`, {
+      code: "DEAD_LETTER_DECIDED",
+    }),
+  };
+}
+
+/**
+ * Whether it is for the run that goes on where another one ended: all that is said to that one, but for a reset, which names a place in its history, and for
+ * decisions on its activities, whose effects are not those of the next.
+ */
+export const isPassedOn = (fact: Incoming): boolean => isMessage(fact) && fact.type !== "ResetRequested" && fact.type !== "ActivityDecided";
 
 /** Whether it ends a run without entering its code. */
 export function isEnd(fact: Incoming): fact is EndFact {
@@ -157,6 +176,8 @@ export function weightOf(fact: Incoming): number {
     case "ActivityCompleted":
     case "ChildCompleted":
       return fact.output.length;
+    case "ActivityDecided":
+      return fact.output?.length ?? 256;
     case "InstanceStarted":
     case "UpdateRequested":
       return fact.input.length;
@@ -185,6 +206,7 @@ export function mailIdentity(fact: Incoming): string {
     case "EventReceived":
     case "UpdateRequested":
     case "WakeRequested":
+    case "ActivityDecided":
     case "CompensationDecided":
     case "CancelRequested":
     case "TerminateRequested":

@@ -1,5 +1,6 @@
 /** What is said to runs: events, updates, queries, requests to wake and to end. Whoever says it is answered when it is durable. */
 import {
+  type ActivityDecision,
   type CancelMode,
   type CompensationDecision,
   checkName,
@@ -65,6 +66,23 @@ export class Messages {
       message,
       mode,
       ...(reason !== undefined && { reason }),
+    }));
+  }
+
+  /** `decided` says of which attempt it is, and what it came to where that is the decision. */
+  decideActivity(
+    id: string,
+    decided: Pick<Extract<Incoming, { type: "ActivityDecided" }>, "effect" | "attempt" | "output" | "said">,
+    decision: ActivityDecision,
+    options: { readonly runId: string; readonly note?: string; readonly idempotencyKey?: string },
+  ): Promise<Delivered> {
+    const { note } = options;
+    return this.#message(id, options, (message) => ({
+      type: "ActivityDecided",
+      message,
+      ...decided,
+      decision,
+      ...(note !== undefined && { note }),
     }));
   }
 

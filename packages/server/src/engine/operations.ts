@@ -9,6 +9,7 @@ import {
 } from "@wovyr/sdk/internal";
 import { staticGraph } from "../graph/static-graph.ts";
 import { Batches } from "./batches.ts";
+import { DeadLetters } from "./dead-letters.ts";
 import type { Engine } from "./engine.ts";
 import { Forking } from "./forking.ts";
 import { Messages } from "./messages.ts";
@@ -32,6 +33,7 @@ export function localOperations(tenant: string, engine: () => Engine, startsInFl
   const batches = new Batches(tenancy, messages);
   const starting = new Starting(tenancy, results, messages, startsInFlight);
   const publishing = new Publishing(tenancy, starting);
+  const deadLetters = new DeadLetters(tenancy, messages, starting);
   return {
     listWorkflows: async () => {
       const { registry } = engine().options;
@@ -57,6 +59,10 @@ export function localOperations(tenant: string, engine: () => Engine, startsInFl
     wake: (id, options) => messages.wake(id, options),
     cancel: (id, options) => messages.cancel(id, options),
     decideCompensation: (id, effect, decision, options) => messages.decideCompensation(id, effect, decision, options),
+    listDeadLetters: (request) => deadLetters.list(request),
+    getDeadLetter: (id) => deadLetters.get(id),
+    decideDeadLetters: (operation, options) => batches.decide(operation, options),
+    decideDeadLetter: (id, decision, options) => deadLetters.decide(id, decision, options),
     terminate: (id, options) => messages.terminate(id, options),
     pause: (id, options) => messages.pause(id, options),
     resume: (id, options) => messages.resume(id, options),

@@ -98,7 +98,7 @@ export class Reading {
   }
 }
 
-function bounded(value: number, max: number, what: string): number {
+export function bounded(value: number, max: number, what: string): number {
   if (Number.isInteger(value) && value >= 1 && value <= max) return value;
   throw new ApiError(`${what} must be a whole number from 1 to ${max}, not ${value}`, { code: "MALFORMED_REQUEST" });
 }

@@ -21,6 +21,9 @@ import { childRefused, type PreparedTurn, prepareTurn } from "./turn-write.ts";
 
 type DurableTurn = Extract<TurnOutcome, { kind: "durable" }>;
 
+/** Facts with values from outside, which a store may refuse. */
+const bringsValues: ReadonlySet<Incoming["type"]> = new Set(["ActivityCompleted", "EventReceived", "ActivityDecided"]);
+
 const lengthWarnings = [0.9, 0.8, 0.5];
 
 export class Settlement {
@@ -297,8 +300,7 @@ export class Settlement {
       return;
     }
     const reset = turn.mail.find(({ fact }) => fact === turn.plan.reset);
-    const suspects =
-      reset === undefined ? turn.mail.filter(({ fact }) => fact.type === "ActivityCompleted" || fact.type === "EventReceived") : [];
+    const suspects = reset === undefined ? turn.mail.filter(({ fact }) => bringsValues.has(fact.type)) : [];
     if (suspects.length > 1) {
       this.#engine.revival.beCareful(instance.identity.run);
       for (const item of mail) this.#engine.deliver(instance.identity, item);
@@ -320,7 +322,7 @@ export class Settlement {
         });
       else if (suspects.includes(item))
         item.receipt?.refused(
-          new ApiError(`The store does not take this event: ${error.message}`, {
+          new ApiError(`The store does not take this ${fact.type === "EventReceived" ? "event" : "output"}: ${error.message}`, {
             code: "PAYLOAD_UNSERIALIZABLE",
           }),
         );

@@ -111,10 +111,19 @@ export class StepOutcomes {
 
 /** What a run is told of a step that was done, as its activity stood when that was found out. */
 export function completionOf(effect: EffectId, { state, attempt }: StepState, output: Payload): Incoming[] {
+  if (state === "Paused") {
+    const note = "an attempt of this transactional step had committed; its outcome was found";
+    const decided = { type: "ActivityDecided", effect, attempt, decision: "resolve", output, note } as const;
+    return [{ ...decided, message: foundOutcome(decided) }];
+  }
   const which = state === "Retrying" ? attempt + 1 : attempt;
   const completed: Incoming = { type: "ActivityCompleted", effect, attempt: which, output };
   return state === "Running" ? [completed] : [{ type: "AttemptStarted", effect, attempt: which }, completed];
 }
+
+/** The name of the decision that the engine takes itself. */
+export const foundOutcome = ({ effect, attempt }: { readonly effect: EffectId; readonly attempt: number }): string =>
+  `outcome of ${effect}:${attempt}`;
 
 const notOwner = (name: string) =>
   new ApiError(`This node no longer owns the run; activity "${name}" was rolled back.`, { code: "NOT_OWNER" });

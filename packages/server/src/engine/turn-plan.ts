@@ -17,6 +17,7 @@ import type {
 } from "@wovyr/sdk/internal";
 import type { DeadLetterWrite } from "./ports/store.ts";
 
+type ActivityFailed = Extract<HistoryFact, { type: "ActivityFailed" }>;
 /** A child that is to be created. */
 export type ChildToStart = Omit<OpenChild, "onParentClose"> & { readonly effect: EffectId };
 
@@ -37,6 +38,13 @@ const retrySuffix = "!retry";
 /** The activity whose retry a timer row starts; undefined for a timer of the workflow. */
 export const retriedEffect = (timer: EffectId): EffectId | undefined =>
   timer.endsWith(retrySuffix) ? timer.slice(0, -retrySuffix.length) : undefined;
+
+const closeTimer = (effect: EffectId): EffectId => `${effect}!close`;
+const closeSuffix = "!close";
+
+/** The paused activity whose time a timer row ends; undefined for any other timer. */
+export const pausedEffect = (timer: EffectId): EffectId | undefined =>
+  timer.endsWith(closeSuffix) ? timer.slice(0, -closeSuffix.length) : undefined;
 
 const noEntries: ReadonlyMap<never, never> = new Map<never, never>();
 const nothing: readonly never[] = [];
@@ -141,8 +149,12 @@ export class TurnPlan {
         return;
       case "ActivityFailed":
         this.#noteStep(fact.effect, state);
-        if (fact.retryAt !== undefined) this.#startTimer(retryTimer(fact.effect), fact.retryAt);
-        else if (state.activities.get(fact.effect)?.state === "Retrying") this.#endTimer(retryTimer(fact.effect));
+        this.#activityFailed(fact, state);
+        return;
+      case "ActivityDecided":
+        this.#noteStep(fact.effect, state);
+        this.#endPause(fact.effect, state);
+        if (fact.decision === "retry") this.#attempt(fact.effect, fact.attempt + 1);
         return;
       case "TimerStarted":
         this.#startTimer(fact.effect, fact.due);
@@ -322,7 +334,10 @@ export class TurnPlan {
   #beginAgain(fact: Extract<HistoryFact, { type: "Forked" | "Imported" }>, state: InstanceState): void {
     this.attributesChanged = state.attributes !== undefined;
     this.#startTimers(state);
-    for (const [effect, activity] of state.activities) if (activity.state !== "Retrying") this.#attempt(effect, activity.attempt);
+    for (const [effect, activity] of state.activities) {
+      if (activity.state === "Paused") this.#paused(effect, activity);
+      else if (activity.state !== "Retrying") this.#attempt(effect, activity.attempt);
+    }
     for (const [effect, wait] of state.waits) this.#wait(effect, wait);
     for (const [effect, { state: at, failure }] of state.compensations)
       if (at === "stuck" && failure !== undefined) this.#compensationStuck({ effect, failure }, state);
@@ -341,6 +356,7 @@ export class TurnPlan {
     if (activity !== undefined) {
       this.#abandon(effect, state);
       if (activity.state === "Retrying") this.#endTimer(retryTimer(effect));
+      else if (activity.state === "Paused") this.#endPause(effect, state);
       else this.#attempts?.delete(effect);
       // One that waits for its place is known to the dispatcher already.
       this.#stop(effect);
@@ -350,6 +366,31 @@ export class TurnPlan {
     // A child that outlives its parent is started even when the turn that asks for it also ends the wait for it.
     if (child === undefined || child.onParentClose === "abandon") return;
     if (this.#children?.delete(effect) !== true) this.#closeChild(effect, child);
+  }
+
+  #activityFailed({ effect, attempt, failure, retryAt, paused, pausedUntil }: ActivityFailed, state: InstanceState): void {
+    const activity = state.activities.get(effect);
+    if (retryAt !== undefined) {
+      this.#startTimer(retryTimer(effect), retryAt);
+      return;
+    }
+    if (activity?.state === "Retrying") this.#endTimer(retryTimer(effect));
+    if (activity?.state === "Paused") this.#endPause(effect, state);
+    if (paused !== true || activity === undefined) return;
+    this.#paused(effect, { ...activity, attempt, lastFailure: failure });
+    if (pausedUntil !== undefined) this.#startTimer(closeTimer(effect), pausedUntil);
+  }
+
+  #paused(effect: EffectId, { name, attempt, lastFailure }: Readonly<OpenActivity>): void {
+    if (lastFailure === undefined) return;
+    this.#deadLetters ??= new Map();
+    this.#deadLetters.set(effect, { effect, kind: "activity", name, attempts: attempt, failure: lastFailure });
+  }
+
+  /** Nobody is asked about the activity any more. */
+  #endPause(effect: EffectId, state: InstanceState): void {
+    this.#endDeadLetter(effect);
+    if (state.activities.get(effect)?.pausedUntil !== undefined) this.#endTimer(closeTimer(effect));
   }
 
   #compensationStuck({ effect, failure }: Omit<Extract<HistoryFact, { type: "CompensationStuck" }>, "type">, state: InstanceState): void {
@@ -393,11 +434,13 @@ export class TurnPlan {
   }
 }
 
-/** Every timer row that an open run has: those of the workflow, and those of retries. */
+/** Every timer row that an open run has: those of the workflow, of retries, and of activities that are paused. */
 function openTimers(state: InstanceState): Map<EffectId, number> {
   const timers = new Map<EffectId, number>();
   for (const [effect, timer] of state.timers) timers.set(effect, timer.due);
-  for (const [effect, activity] of state.activities)
+  for (const [effect, activity] of state.activities) {
     if (activity.state === "Retrying" && activity.retryAt !== undefined) timers.set(retryTimer(effect), activity.retryAt);
+    else if (activity.state === "Paused" && activity.pausedUntil !== undefined) timers.set(closeTimer(effect), activity.pausedUntil);
+  }
   return timers;
 }

@@ -24,7 +24,7 @@ import type {
   TurnWrite,
   WaitWrite,
 } from "./ports/store.ts";
-import type { ChildToStart, Send, TurnPlan } from "./turn-plan.ts";
+import type { ChildToStart, GivenUp, Send, TurnPlan } from "./turn-plan.ts";
 
 /** What the engine lends for it. */
 export interface TurnWriteContext {
@@ -66,7 +66,7 @@ function preparedAlone(instance: Instance, turn: OpenTurn, context: TurnWriteCon
   const { plan } = turn;
   const sends = plan.closing === undefined ? plan.sends : withParent(instance, plan.sends, plan.closing);
   const starts = startsOf(instance, turn, context);
-  const givenUp = [...plan.deadLetters];
+  const givenUp = [...plan.deadLetters, ...runGivenUp(instance, plan.closing)];
   const events = context.rows.encode(turn.facts);
   if (typeof events === "string" && sends.length === 0 && starts.length === 0 && givenUp.length === 0)
     return { write: turnWrite(instance, turn, events, nothing, nothing, nothing, context), children: nothing, sends: nothing };
@@ -159,6 +159,24 @@ export function searchable(payload: string | undefined): Attributes {
     else if (Array.isArray(value)) entries.push([name, value.map(String)]);
   }
   return Object.fromEntries(entries);
+}
+
+/** The effect of a dead letter that is a run. */
+const wholeRun = "run";
+
+/** The run itself, when it did not come to its end, nothing goes on in its place, and its workflow wants that to be seen to. */
+function runGivenUp({ definition, state }: Instance, closing: Closing | undefined): readonly GivenUp[] {
+  if (definition?.deadLetter !== true || closing === undefined || state.successor !== undefined || !isGivenUp(closing)) return nothing;
+  const attempts = state.start?.retry?.attempt ?? 1;
+  return [{ effect: wholeRun, kind: "workflow", name: definition.name, attempts, failure: closing.failure }];
+}
+
+type BadEnd = Extract<Closing, { readonly failure: Failure }>;
+
+/** Whether a run ended badly, and not because somebody asked for its end. */
+function isGivenUp(closing: Closing): closing is BadEnd {
+  if (closing.type === "InstanceCompensated") return closing.failure.code !== "CANCELLED";
+  return closing.type === "InstanceFailed" || closing.type === "InstanceTimedOut" || closing.type === "InstanceCompensationFailed";
 }
 
 /** The sends of a closing turn: a child tells its parent. */

@@ -12,6 +12,7 @@ import {
   type Turn,
   viewOfFailure,
 } from "@wovyr/sdk/internal";
+import { deadLetterId } from "./dead-letter-id.ts";
 import { type InstanceRow, isOpenStatus } from "./ports/store.ts";
 
 const shownAs = { parked: "Parked", paused: "Paused", compensating: "Compensating" } as const;
@@ -72,7 +73,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
     memo: record(state.start?.memo),
     variables: record(state.variables),
     historyLength: state.tail,
-    activities: [...state.activities].map(([effect, activity]) => activityView(effect, activity, circuitOf(activity.name))),
+    activities: [...state.activities].map(([effect, activity]) => activityView(row.run, effect, activity, circuitOf(activity.name))),
     timers: [...state.timers].map(([effect, timer]) => ({
       effect,
       purpose: timer.purpose,
@@ -93,6 +94,9 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
     compensations: [...state.compensations].map(([effect, { failure, ...compensation }]) => ({
       effect,
       ...compensation,
+      ...(compensation.state === "stuck" && {
+        deadLetter: deadLetterId({ kind: "compensation", run: row.run, effect, attempts: compensation.tries }),
+      }),
       ...(failure !== undefined && { failure: viewOfFailure(failure) }),
     })),
     ...(state.compensating !== undefined && { compensating: viewOfFailure(state.compensating) }),
@@ -129,6 +133,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
 }
 
 function activityView(
+  run: string,
   effect: string,
   { name, state, attempt, lastFailure, retryAt, losses, heartbeat }: Readonly<OpenActivity>,
   circuit: Circuit | undefined,
@@ -140,6 +145,7 @@ function activityView(
     attempt,
     ...(lastFailure !== undefined && { lastFailure: viewOfFailure(lastFailure) }),
     ...(state === "Retrying" && retryAt !== undefined && { nextRetryAt: new Date(retryAt) }),
+    ...(state === "Paused" && { deadLetter: deadLetterId({ kind: "activity", run, effect, attempts: attempt }) }),
     ...(losses > 0 && { losses }),
     ...(heartbeat !== undefined && { lastHeartbeat: decodePayload(heartbeat) }),
     ...(circuit !== undefined && { circuit }),

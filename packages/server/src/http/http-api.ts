@@ -8,6 +8,7 @@
 import { type OperationId, type Operations, type Route, routes } from "@wovyr/sdk/internal";
 import type { FastifyInstance, FastifyPluginAsync } from "fastify";
 import { bodyReader } from "./body.ts";
+import { deadLetterHandlers } from "./dead-letter-handlers.ts";
 import { Drain } from "./drain.ts";
 import { EventStreams } from "./event-streams.ts";
 import type { AnyHandler, Handlers } from "./handler.ts";
@@ -88,6 +89,7 @@ export async function mountApi(app: FastifyInstance, options: HttpApiOptions, dr
     ...workflowHandlers,
     ...startHandlers(polls),
     ...instanceHandlers(polls),
+    ...deadLetterHandlers,
     ...publishHandler,
     ...operationHandlers,
     ...streamHandler(streams),

@@ -22,7 +22,9 @@ export type RouteContext = {
 export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler, { operations, log, prefix }: RouteContext): void {
   const check = route.body && bodyCheck(route.body.schema);
   const query = route.query ?? {};
-  const validated = Object.keys(route.body?.schema.properties ?? {}).find((property) => property === "input" || property === "payload");
+  const validated = Object.keys(route.body?.schema.properties ?? {}).find(
+    (property) => property === "input" || property === "payload" || property === "output",
+  );
   const base = validated === undefined ? "" : `/${validated}`;
   const cloudEvent = route.body?.cloudEvent === true;
   const serve = async (request: FastifyRequest, reply: FastifyReply): Promise<string | undefined> => {

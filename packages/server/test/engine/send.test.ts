@@ -32,7 +32,7 @@ test("a run may send to itself, and what cannot be delivered is an error with it
     const codes: unknown[] = [yield* awaitEvent(Pong)];
     for (const id of ["nobody", "closed"])
       try {
-        yield* send(id, Pong, "x");
+        yield* send(id, Pong, "x", { onExhausted: "fail" });
       } catch (error) {
         if (error instanceof ActivityError) codes.push((error.cause as ApiError).code, error.attempts);
       }

@@ -124,6 +124,69 @@ for (const evictAlways of [false, true]) {
       ]);
     });
   });
+
+  test(`a step that waits for a decision may be tried again; it is given up when it is decided otherwise (${cache})`, async () => {
+    const { provider, store } = looked();
+    const failing = fake(debit, [new NonRetryableError("no"), "again", new NonRetryableError("no"), new NonRetryableError("no")]);
+    const waiting = workflow("waiting", { onExhausted: "pause" }, async function* () {
+      return (yield* settled([debit(undefined)]))[0];
+    });
+    await inCase({ workflows: [waiting], fakes: [failing], store: provider, evictAlways }, async (env) => {
+      const graves = async (run: string) => (await store().readStepOutcomes({ tenant: "default", run })).map(({ outcome }) => outcome);
+      const { deadLetters } = env.client;
+      const letterOf = async (id: string): Promise<string> => {
+        await env.until(async () => (await env.state(id)).activities.get("0.0")?.state === "Paused");
+        for await (const letter of deadLetters.list({ instanceId: id })) return letter.id;
+        throw new Error("there is no letter");
+      };
+      const again = await env.start(waiting, undefined, { id: "again" });
+      const first = await letterOf("again");
+      assert.deepEqual(await graves(again.runId), []);
+      await deadLetters.retry(first);
+      assert.deepEqual(await again.result(), { status: "fulfilled", value: "again" });
+      const resolved = await env.start(waiting, undefined, { id: "resolved" });
+      await deadLetters.resolve(await letterOf("resolved"), { output: "by hand" });
+      assert.deepEqual(await resolved.result(), { status: "fulfilled", value: "by hand" });
+      assert.deepEqual(await graves(resolved.runId), [null]);
+      const failed = await env.start(waiting, undefined, { id: "failed" });
+      await deadLetters.fail(await letterOf("failed"));
+      assert.equal((await failed.result()).status, "rejected");
+      assert.deepEqual(await graves(failed.runId), [null]);
+    });
+  });
+
+  test(`a decision on a step that had committed all the same is told what it came to (${cache})`, async () => {
+    const { provider, store } = looked();
+    const commits = fake(debit, async (_, { idempotencyKey }) => {
+      const [run = "", effect = ""] = idempotencyKey.split("/");
+      await store().saveStepOutcome({ tenant: "default", run, effect, at: 1, outcome: '"done"' });
+      throw new NonRetryableError("the answer was lost");
+    });
+    const waiting = workflow("waiting", { onExhausted: "pause" }, async function* () {
+      return yield* debit(undefined);
+    });
+    const stopping = workflow("stopping", { onExhausted: "pause", compensation: { on: "cancel" } }, async function* () {
+      yield* debit(undefined).compensate((value) => credit(value));
+      yield* sleep("1 day");
+    });
+    const undone = fake(credit, () => {});
+    await inCase({ workflows: [waiting, stopping], fakes: [commits, undone], store: provider, evictAlways }, async (env) => {
+      const { deadLetters } = env.client;
+      const run = await env.start(waiting, undefined, { id: "decided" });
+      await env.until(async () => (await env.state("decided")).activities.get("0")?.state === "Paused");
+      for await (const { id } of deadLetters.list({ instanceId: "decided" }))
+        await assert.rejects(deadLetters.fail(id), { code: "DEAD_LETTER_DECIDED" });
+      assert.equal(await run.result(), "done");
+      const other = await env.start(stopping, undefined, { id: "cancelled" });
+      await env.until(async () => (await env.state("cancelled")).activities.get("0")?.state === "Paused");
+      await other.cancel();
+      await assert.rejects(other.result());
+      assert.deepEqual(
+        undone.calls.map(({ input }) => input),
+        ["done"],
+      );
+    });
+  });
 }
 
 test("a store that is away when a step is given up is waited for", async () => {

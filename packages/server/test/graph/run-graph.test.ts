@@ -525,6 +525,30 @@ test("what is undone follows on what was done: of the run, of a saga, and where 
   });
 });
 
+test("an activity that is paused, tried anew and resolved", async () => {
+  const program = workflow("paused", { onExhausted: "pause" }, async function* () {
+    yield* broken();
+  });
+  await running(program, async ({ env, graph }) => {
+    const state = async () => {
+      const { nodes } = await graph();
+      const node = nodes.find(({ id }) => id === "0");
+      return [node?.state, node?.failure?.code, node?.attempts?.length];
+    };
+    const letter = async () => {
+      for await (const { id } of env.deadLetters.list()) return id;
+      return "";
+    };
+    assert.deepEqual(await state(), ["Paused", "NON_RETRYABLE", 1]);
+    await env.deadLetters.retry(await letter());
+    await env.settle();
+    assert.deepEqual(await state(), ["Paused", "NON_RETRYABLE", 2]);
+    await env.deadLetters.resolve(await letter());
+    await env.settle();
+    assert.deepEqual(await state(), ["Completed", undefined, 2]);
+  });
+});
+
 test("compensations in parallel are branches beside each other", async () => {
   const program = workflow("parallel", { compensation: { order: "parallel" } }, async function* () {
     yield* work(0).compensate(() => work(-1));

@@ -153,6 +153,12 @@ const badQueries: readonly (readonly [parameter: string, values: readonly string
   ["format", ["svg", "JSON", ""], "SCHEMA_VIOLATION"],
   ["status", ["open", "completed", ""], "SCHEMA_VIOLATION"],
   ["startedAfter", ["yesterday", "2030-13-01", "5", ""], "INVALID_DURATION"],
+  ["kind", ["Activity", "none", ""], "SCHEMA_VIOLATION"],
+  ["name", ["..", "a%00", ""], "INVALID_NAME"],
+  ["instanceId", ["..", "a%00", ""], "INVALID_NAME"],
+  ["code", ["..", "a%00", ""], "INVALID_NAME"],
+  ["since", ["yesterday", "5", ""], "INVALID_DURATION"],
+  ["until", ["now", ""], "INVALID_DURATION"],
   ["startedBefore", ["2030-01-01T00:00:00", "now"], "INVALID_DURATION"],
 ];
 

@@ -3,7 +3,7 @@ import { memoryStore } from "@wovyr/server/internal";
 import { createFaultyStore, FaultPlan, type TestEnvironment, type TestEnvironmentOptions } from "@wovyr/testing";
 import { inCase } from "../engine/case.ts";
 
-const writing = ["commit", "importRun", "post", "deleteRuns"] as const;
+const writing = ["commit", "importRun", "post", "deleteRuns", "addDeadLetter", "dropDeadLetters"] as const;
 const mostWrites = 100;
 
 export type Crashing = {

@@ -7,9 +7,10 @@
  * 4. A rejection that an activity or a fake leaves unhandled rejects everybody who waits, or the disposal of the environment.
  * 5. Nobody waits for ever: what hangs is told when patience is over, and disposal rejects whoever still waits.
  */
+
 import type { AnyWorkflow, EventDef, Workflow } from "@wovyr/sdk";
 import { type Duration, WovyrError } from "@wovyr/sdk";
-import type { Client, Handle } from "@wovyr/sdk/client";
+import type { Client, DeadLetters, Handle } from "@wovyr/sdk/client";
 import {
   checkOptions,
   clientOver,
@@ -40,6 +41,7 @@ import type { Fake } from "../fakes/fake.ts";
 import { Fakes } from "../fakes/fakes.ts";
 import { FaultPlan, hearReconnection } from "../faults/faulty-store.ts";
 import { bareStore, hearCommits } from "../faults/store-calls.ts";
+import { allRows } from "./all-rows.ts";
 import { Attempts, callingAttempt } from "./attempts.ts";
 import type { Conductor } from "./conductor.ts";
 import { disposed } from "./disposal.ts";
@@ -173,7 +175,7 @@ export class TestEnvironment implements AsyncDisposable {
   async turns(id: string, runId?: string): Promise<Turn[]> {
     const run = runId ?? (await this.bareStore.findInstance(tenant, id))?.run;
     if (run === undefined) throw new Error(`there is no instance "${id}"`);
-    const rows = await this.bareStore.readHistory({ tenant, run }, 1, Number.MAX_SAFE_INTEGER);
+    const rows = await this.bareStore.readHistory({ tenant, run }, 1, allRows);
     return this.engine.rows.decodeAll(rows);
   }
 
@@ -218,6 +220,11 @@ export class TestEnvironment implements AsyncDisposable {
   /** Fakes that nobody has called: what they stand for may be misspelt. */
   get unusedFakes(): readonly Fake[] {
     return (this.#options.fakes ?? []).filter(({ calls }) => calls.length === 0);
+  }
+
+  /** Work that was given up and waits for a person. */
+  get deadLetters(): DeadLetters {
+    return this.client.deadLetters;
   }
 
   get logs(): readonly LogLine[] {

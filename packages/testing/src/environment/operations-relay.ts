@@ -169,6 +169,12 @@ export class OperationsRelay {
         this.#call(`${decision} compensation ${effect} of ${id}`, (operations) =>
           operations.decideCompensation(id, effect, decision, options),
         ),
+      listDeadLetters: (request) => this.#call("listDeadLetters()", (operations) => operations.listDeadLetters(request)),
+      getDeadLetter: (id) => this.#call(`getDeadLetter(${id})`, (operations) => operations.getDeadLetter(id)),
+      decideDeadLetters: (operation, options) =>
+        this.#call(`${operation.decision} dead letters`, (operations) => operations.decideDeadLetters(operation, options)),
+      decideDeadLetter: (id, decision, options) =>
+        this.#call(`${decision} dead letter ${id}`, (operations) => operations.decideDeadLetter(id, decision, options)),
       terminate: (id, options) =>
         this.#noted(
           `terminate() of ${id}`,

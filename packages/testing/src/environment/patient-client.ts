@@ -21,6 +21,7 @@ export function patientClient(client: Client, patiently: Await): Client {
     },
     handle: ((...args: [never, string]) => patient(client.handle(...args))) as Client["handle"],
     publish: (event, ...args) => client.publish(event, ...args),
+    deadLetters: client.deadLetters,
     list: (filter) => client.list(filter),
     import: (lines) => client.import(lines),
     batches: client.batches,

@@ -1,6 +1,6 @@
 /** Tells why a run, or a whole environment, will never go on: what it waits for, and at which lines. */
 import { type AnyWorkflow, WovyrError } from "@wovyr/sdk";
-import { type ErrorCode, type InstanceState, keyText } from "@wovyr/sdk/internal";
+import { type ErrorCode, type InstanceState, keyText, type OpenActivity } from "@wovyr/sdk/internal";
 
 export function neverEnds(id: string, state: InstanceState, lines: readonly string[], workflows: readonly AnyWorkflow[]): WovyrError {
   const at = lines.length === 0 ? "" : ` at ${lines.join(", ")}`;
@@ -22,6 +22,11 @@ export function neverEnds(id: string, state: InstanceState, lines: readonly stri
   });
 }
 
+function activityText({ name, state, lastFailure }: Readonly<OpenActivity>): string {
+  if (state !== "Paused") return `activity "${name}"`;
+  return `a decision on activity "${name}", which failed (${lastFailure?.message}) and is paused: retry, resolve or fail its dead letter`;
+}
+
 /** What is open in a run that nothing can move. */
 export function openWaits(state: InstanceState, workflows: readonly AnyWorkflow[]): string[] {
   const unknown = (name: string) =>
@@ -39,7 +44,7 @@ export function openWaits(state: InstanceState, workflows: readonly AnyWorkflow[
         ? [`a decision on compensation ${effect} of "${name}", which failed (${failure?.message}): retryCompensation, skip or resolve it`]
         : [],
     ),
-    ...[...state.activities.values()].map((activity) => `activity "${activity.name}"`),
+    ...[...state.activities.values()].map(activityText),
     ...(state.tail === 0 ? ["its start has not been applied"] : []),
   ];
 }

@@ -3,8 +3,10 @@
  *
  * 1. What one of them writes after its shards were taken is a trespass: it is counted from the moment of the takeover.
  */
+
 import type { Store } from "@wovyr/server/internal";
 import { bareStore } from "../faults/store-calls.ts";
+import { allRows } from "./all-rows.ts";
 import type { Session } from "./session.ts";
 
 /** An engine that was stopped where it stood, while another took over. */
@@ -47,7 +49,7 @@ export class Zombies {
 /** Turns that a node has written. */
 async function turnsOf(store: Store, node: string): Promise<number> {
   let count = 0;
-  for (const row of await store.listInstances("default", {}, { limit: Number.MAX_SAFE_INTEGER }))
-    for (const turn of await store.readHistory(row, 1, Number.MAX_SAFE_INTEGER)) if (turn.node === node) count += 1;
+  for (const row of await store.listInstances("default", {}, { limit: allRows }))
+    for (const turn of await store.readHistory(row, 1, allRows)) if (turn.node === node) count += 1;
   return count;
 }

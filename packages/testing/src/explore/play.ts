@@ -5,6 +5,7 @@
  * 2. Whoever calls the engine calls again until it has an answer, as a client with an idempotency key does.
  * 3. What holds for every case: it ends; the checks of `checkEndOfCase`; history is exactly what the store said is durable; no completed activity ran again.
  */
+
 import type { AnyWorkflow, Workflow } from "@wovyr/sdk";
 import type { Handle } from "@wovyr/sdk/client";
 import {
@@ -17,6 +18,7 @@ import {
 } from "@wovyr/sdk/internal";
 import { memoryStore, openStatuses } from "@wovyr/server/internal";
 import { checkEndOfCase } from "../assertions/end-of-case.ts";
+import { allRows } from "../environment/all-rows.ts";
 import type { ConductedAttempt } from "../environment/conductor.ts";
 import { TestEnvironment } from "../environment/environment.ts";
 import type { TestLimits } from "../environment/environment-options.ts";
@@ -308,7 +310,7 @@ class Player implements Speaker {
     const byRun = new Map<string, string[]>();
     for (const { run, events } of this.#stage.written) byRun.set(run, [...(byRun.get(run) ?? []), events]);
     for (const [run, events] of byRun) {
-      const rows = await this.#env.bareStore.readHistory({ tenant: "default", run }, 1, Number.MAX_SAFE_INTEGER);
+      const rows = await this.#env.bareStore.readHistory({ tenant: "default", run }, 1, allRows);
       if (rows.length !== events.length || rows.some((row, index) => row.events !== events[index]))
         problems.push(`the history of ${run} is not what was said to be durable: ${rows.length} turns instead of ${events.length}`);
     }

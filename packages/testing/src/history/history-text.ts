@@ -124,6 +124,13 @@ class EventWriter {
           this.#because(fields),
           `onFailure ${this.#word(fields, "onFailure")}`,
         ];
+      case "ActivityDecided":
+        return [
+          this.#attempt(fields, 1),
+          this.#word(fields, "decision"),
+          fields.has("output") ? this.#value(fields.take("output")) : "",
+          this.#message(fields),
+        ];
       case "CompensationDecided":
         return [this.#word(fields, "decision"), this.#message(fields)];
       case "InstanceFailed":
@@ -242,6 +249,7 @@ class EventWriter {
   #retry(at: number, fields: Fields): string {
     const retryAt = fields.take("retryAt");
     const why = fields.take("noRetry");
+    if (fields.take("paused") === true) return `paused (no retry: ${String(why)})`;
     if (retryAt === undefined) return why === undefined ? "(last attempt)" : `(no retry: ${String(why)})`;
     return this.#times ? `retry in ${lengthText(timeOf(retryAt) - at)}` : "retry";
   }

@@ -203,6 +203,8 @@ function isOutcome(fact: HistoryFact): fact is Outcome {
       return true;
     case "ActivityFailed":
       return fact.retryAt === undefined;
+    case "ActivityDecided":
+      return fact.decision !== "retry";
     default:
       return false;
   }

@@ -12,7 +12,9 @@
  *    deadlock, serialization); any other rejection is permanent for these very values.
  */
 import { WovyrError } from "@wovyr/sdk";
-import type { ActivityTransaction, ClosedStatus, ParentLink } from "@wovyr/sdk/internal";
+import type { ActivityTransaction, ClosedStatus, DeadLetterKind, ParentLink } from "@wovyr/sdk/internal";
+
+export type { DeadLetterKind } from "@wovyr/sdk/internal";
 
 export class StoreUnavailableError extends WovyrError {
   constructor(message: string, options: ErrorOptions = {}) {
@@ -130,8 +132,6 @@ export function publicationMessage(id: string): string {
 export function positionedFact(fact: string, position: number): string {
   return `{"position":${position},${fact.slice(1)}`;
 }
-
-export type DeadLetterKind = "activity" | "workflow" | "compensation" | "event";
 
 /** Work that was given up, for a person to look at. */
 export type DeadLetterWrite = {
