@@ -4,11 +4,13 @@
  * 1. Validation is synchronous.
  * 2. A TypeBox value is only checked: nothing is coerced and no default filled in. A Standard Schema's output is what is recorded.
  * 3. A value that does not fit is a `ValidationError`; a schema that does not work is INVALID_DEFINITION, never blamed on the value.
+ * 4. An effect or a generator in a value that a schema would refuse, or change, is told as that: EFFECT_NOT_YIELDED, as where there is no schema.
  */
 import { Kind, type Static, type TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler, ValueErrorType } from "@sinclair/typebox/compiler";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { ValidationError, type Violation, WovyrError } from "../model/errors.ts";
+import { checkRun } from "../model/unrun-value.ts";
 import { registerFormats } from "./formats.ts";
 
 export type Schema = TSchema | StandardSchemaV1;
@@ -22,7 +24,7 @@ type InvalidCode = "INVALID_INPUT" | "INVALID_OUTPUT";
 
 /**
  * Returns what `schema` makes of `value`, or `value` itself when there is no schema.
- * Throws `ValidationError` (with `code`), or INVALID_DEFINITION when the schema itself does not work.
+ * Throws `ValidationError` (with `code`), `PayloadError` for an effect that was not run, or INVALID_DEFINITION when the schema itself does not work.
  */
 export function parse(schema: Schema | undefined, value: unknown, what: string, code: InvalidCode = "INVALID_INPUT"): unknown {
   if (schema === undefined) return value;
@@ -70,6 +72,8 @@ function checked(schema: TSchema, value: unknown, what: string, code: InvalidCod
     if (cause instanceof WovyrError) throw cause;
     violations = [{ pointer: "", message: `cannot be read (${messageOf(cause)})` }]; // a cycle, or a getter that throws
   }
+  // Whatever the schema accepts stays as it is, and is found when it is stored.
+  checkRun(value, what);
   throw invalid(violations, what, code);
 }
 
@@ -107,6 +111,7 @@ function violationsOf(check: TypeCheck<TSchema>, value: unknown, what: string): 
 // ── Standard Schema ──
 
 function validated(schema: StandardSchemaV1, value: unknown, what: string, code: InvalidCode): unknown {
+  checkRun(value, what);
   let result: ReturnType<StandardSchemaV1["~standard"]["validate"]>;
   try {
     result = schema["~standard"].validate(value);

@@ -37,14 +37,14 @@ export interface WorkflowContext<V = unknown, I = never> {
   readonly shouldContinueAsNew: boolean;
   /** Ends this run and begins the next of the same instance, with the events that nobody has taken yet. Yield it in the workflow's own function. */
   continueAsNew(input: I, options?: ContinueAsNewOptions): Effect<never>;
-  /** Handles every event of the name that no `awaitEvent` takes, those kept so far included. What it throws fails the run. */
-  on<T>(event: EventDef<T, never>, handler: (payload: T) => Flow<void> | void): void;
+  /** Handles every event of the name that no `awaitEvent` takes, those kept so far included. An effect that it returns is run. What it throws fails the run. */
+  on<T>(event: EventDef<T, never>, handler: (payload: T) => Flow<void> | Effect<unknown> | void): void;
   /** Answers a query from the workflow's state, which it must not change. */
   onQuery<A, O>(query: Query<A, O>, handler: (input: A) => NoInfer<O>): void;
   /** Handles an update: `validate` throws what is wrong, before anything is recorded; what `handler` returns is the caller's answer. */
   onUpdate<A, O>(
     update: Update<A, O>,
-    handler: { readonly validate?: (input: A) => void; readonly handler: (input: A) => Flow<O> | O },
+    handler: { readonly validate?: (input: A) => void; readonly handler: (input: A) => Flow<O> | Effect<O> | O },
   ): void;
   /** Whether no handler is at work. A run that returns cancels those that are. */
   readonly handlersFinished: boolean;

@@ -71,9 +71,11 @@ const unknownSite: CallSite = Object.freeze({});
 let remembering = true;
 let made: Effect<unknown>[] | undefined;
 
-/** From now on every effect that is made is added to this list, until it is called without one: while a fiber steps. */
-export function collectEffects(into: Effect<unknown>[] | undefined): void {
+/** From now on every effect that is made is added to this list: while workflow code runs. Returns the list that was before. */
+export function collectEffects(into: Effect<unknown>[] | undefined): Effect<unknown>[] | undefined {
+  const before = made;
   made = into;
+  return before;
 }
 
 /** The effect was yielded, or is part of one that was. */

@@ -8,8 +8,9 @@
  */
 import { type ErrorRecord, takeApart } from "./error-record.ts";
 import { type ErrorCode, PayloadError } from "./errors.ts";
-import { describedEffect } from "./unrun-effect.ts";
-import { kindOf, tagOf } from "./value-kind.ts";
+import { unrun } from "./unrun-value.ts";
+import { kindOf } from "./value-kind.ts";
+import { pathText, type Step, stepOfKey } from "./value-path.ts";
 
 export const maxDepth = 1_000;
 /** How many holes all sparse arrays of a value may have together. */
@@ -20,9 +21,6 @@ export const maxExcess = 64 * 1_024 * 1_024;
 const maxFieldValues = 2_000;
 /** How deep errors may lie in the fields of errors. */
 const maxErrorDepth = 8;
-
-/** A key, an index, or a place in a map or set. */
-type Step = string | number | { readonly place: string };
 
 export class Survey {
   /** Set when plain JSON would lose something. */
@@ -176,7 +174,7 @@ export class Survey {
     let index = 0;
     for (const [key, item] of Map.prototype.entries.call(map)) {
       this.#visitAt({ place: `key ${index}` }, key);
-      this.#visitAt({ place: typeof key === "string" ? JSON.stringify(key) : `value ${index}` }, item);
+      this.#visitAt(stepOfKey(key, index), item);
       index++;
     }
   }
@@ -217,18 +215,8 @@ export class Survey {
 
   #refuseOther(value: object): never {
     const has = (key: string) => this.#guarded(() => typeof (value as Readonly<Record<string, unknown>>)[key] === "function");
-    const tag = this.#guarded(() => tagOf(value));
-    if (tag === "[object AsyncGenerator]" || tag === "[object Generator]") return this.#refuse("is a generator", "forgot `yield*`?");
-    const effect = this.#guarded(() => describedEffect(value));
-    if (effect !== undefined) {
-      const at = effect.at === undefined ? "" : `, made at ${effect.at}`;
-      return this.#refuse(
-        `is an effect that was not run: ${effect.what}${at}`,
-        `write \`${effect.write}\` and pass its result`,
-        undefined,
-        "EFFECT_NOT_YIELDED",
-      );
-    }
+    const left = this.#guarded(() => unrun(value));
+    if (left !== undefined) return this.#refuse(left.why, left.advice, undefined, left.code);
     if (has("then")) return this.#refuse("is a promise", "wait for it in an activity and pass its value");
     if (has("pipe") || has("getReader")) return this.#refuse("is a stream", "read it, or pass a reference to what it reads");
     const name = this.#guarded(() => (value as { constructor?: { name?: unknown } }).constructor?.name);
@@ -275,22 +263,6 @@ export class Survey {
 /** What is recorded of something thrown, with a note where a field cannot be; never throws. */
 export function errorRecord(thrown: unknown): ErrorRecord {
   return new Survey(maxFieldValues, "the error").takeApart(thrown);
-}
-
-const identifier = /^[A-Za-z_$][\w$]*$/;
-const shownSteps = 20;
-const shownText = 80;
-
-function pathText(path: readonly Step[]): string {
-  const half = shownSteps / 2;
-  const shown: readonly Step[] = path.length <= shownSteps ? path : [...path.slice(0, half), { place: "…" }, ...path.slice(-half)];
-  return `$${shown.map(stepText).join("")}`;
-}
-
-function stepText(step: Step): string {
-  if (typeof step === "number") return `[${step}]`;
-  if (typeof step === "object") return `<${step.place.slice(0, shownText)}>`;
-  return identifier.test(step) ? `.${step.slice(0, shownText)}` : `[${JSON.stringify(step.slice(0, shownText))}]`;
 }
 
 function messageOf(cause: unknown): string {

@@ -7,15 +7,20 @@
 import type { CallSite } from "../effects/effect.ts";
 import type { CancelledError } from "../model/errors.ts";
 import type { EffectId } from "../model/history.ts";
+import { yesOrNo } from "./answer.ts";
+import { lineOf } from "./call-site.ts";
 import type { Commands } from "./commands.ts";
+import type { Guarding } from "./guard.ts";
 import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./operation.ts";
 
 export class Conditions {
   readonly #commands: Commands;
+  readonly #owner: Guarding;
   #open: Map<EffectId, Condition> | undefined;
 
-  constructor(commands: Commands) {
+  constructor(commands: Commands, owner: Guarding) {
     this.#commands = commands;
+    this.#owner = owner;
   }
 
   get size(): number {
@@ -48,13 +53,23 @@ export class Conditions {
     if (this.size === 0) return false;
     let settled = false;
     for (const condition of this.#all()) {
-      const outcome = ask(condition.until);
+      const outcome = this.ask(condition.until, condition.site);
       if (outcome === undefined || !this.close(condition)) continue;
       settled = true;
       this.#commands.record({ type: "ConditionMet", effect: condition.id }, condition.site);
       condition.done(outcome);
     }
     return settled;
+  }
+
+  /** What a wait comes to now; undefined when it has to go on. */
+  ask(until: () => boolean, site: CallSite | undefined): Outcome | undefined {
+    try {
+      const answer: unknown = this.#owner.guarded(until);
+      return yesOrNo(answer, () => nameOf(site)) ? fulfilled(undefined) : undefined;
+    } catch (error) {
+      return rejected(error);
+    }
   }
 
   abandonAll(): void {
@@ -66,13 +81,9 @@ export class Conditions {
   }
 }
 
-/** What a wait comes to now; undefined when it has to go on. */
-export function ask(until: () => boolean): Outcome | undefined {
-  try {
-    return until() ? fulfilled(undefined) : undefined;
-  } catch (error) {
-    return rejected(error);
-  }
+function nameOf(site: CallSite | undefined): string {
+  const line = site && lineOf(site);
+  return `The question of condition()${line === undefined ? "" : ` at ${line}`}`;
 }
 
 export class Condition implements Operation {

@@ -12,13 +12,16 @@ import type { EventEffect } from "../effects/await-event.ts";
 import type { CallSite } from "../effects/effect.ts";
 import type { EffectId } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
+import { yesOrNo } from "./answer.ts";
+import { lineOf } from "./call-site.ts";
 import type { Commands } from "./commands.ts";
 import { type BufferedEvent, EventBuffer, isPublished } from "./event-buffer.ts";
+import type { Guarding } from "./guard.ts";
 import type { Leaves } from "./leaf.ts";
 import type { Logger } from "./log-line.ts";
 import { fulfilled, type Outcome, rejected } from "./operation.ts";
 
-export interface EventWaitsOwner extends Logger {
+export interface EventWaitsOwner extends Logger, Guarding {
   /** Whether a handler took an event that nothing waits for. */
   handled(event: BufferedEvent): boolean;
 }
@@ -91,9 +94,11 @@ export class EventWaits {
       });
       return undefined;
     }
-    if (wait.match === undefined) return fulfilled(value);
+    const { match } = wait;
+    if (match === undefined) return fulfilled(value);
     try {
-      return wait.match(value) ? fulfilled(value) : undefined;
+      const answer: unknown = this.#owner.guarded(() => match(value));
+      return yesOrNo(answer, () => nameOfMatch(wait)) ? fulfilled(value) : undefined;
     } catch (error) {
       return rejected(error);
     }
@@ -111,4 +116,9 @@ export class EventWaits {
       return rejected(error);
     }
   }
+}
+
+function nameOfMatch({ event, site }: EventEffect<unknown>): string {
+  const line = lineOf(site);
+  return `The \`match\` of awaitEvent(${event.name})${line === undefined ? "" : ` at ${line}`}`;
 }

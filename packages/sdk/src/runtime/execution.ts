@@ -52,7 +52,7 @@ import { type Divergence, divergenceError, Recorder } from "./recorder.ts";
 import { runRetryAt } from "./run-retry.ts";
 import type { Scope } from "./scope.ts";
 import { OwnedTasks, type TaskState } from "./task.ts";
-import { beginStep, endStep, judgeUnrun, withoutEffect } from "./unrun.ts";
+import { beginStep, collecting, endStep, judgeUnrun, withoutEffect } from "./unrun.ts";
 
 export type ExecutionOptions = {
   readonly definition: WorkflowDefinition;
@@ -141,7 +141,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     this.#commands = new Commands(options.limits ?? defaultLimits, this.#recorder, this);
     this.leaves = new Leaves(this.#commands);
     this.#events = new EventWaits(this.#commands, this.leaves, this);
-    this.#conditions = new Conditions(this.#commands);
+    this.#conditions = new Conditions(this.#commands, this);
     this.interpreter = new Interpreter(this, this.#commands, this.leaves, this.#events, this.#conditions);
   }
 
@@ -363,8 +363,8 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   }
 
   handles(event: string): void {
-    if (this.#root !== undefined) this.#events.offerKept(event);
-    else this.#early.push(event);
+    if (this.#root === undefined) this.#early.push(event);
+    else this.#unwatched(() => this.#events.offerKept(event));
   }
 
   continueAsNew({ input, version = this.definition.version }: ContinueAsNewEffect): void {
@@ -443,8 +443,27 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     endStep();
   }
 
-  /** Runs workflow code under the guard, if there is one: a fiber's next step, or what is over when it returns. */
-  guarded<T>(run: () => T, fiber?: Fiber): T {
+  adopt(made: readonly Effect<unknown>[]): void {
+    if (made.length > 0) this.#root?.adopt(made);
+  }
+
+  /** Runs workflow code under the guard, if there is one: what is over when it returns. The effects that it makes go to `made`. */
+  guarded<T>(run: () => T, made?: Effect<unknown>[]): T {
+    return collecting(() => this.#watched(run, undefined), made);
+  }
+
+  /** Runs a fiber's next step under the guard, if there is one. */
+  guardedStep<T>(fiber: Fiber, run: () => T): T {
+    return this.#watched(run, fiber);
+  }
+
+  /** Runs what is the runtime's own though workflow code called it. */
+  #unwatched(run: () => void): void {
+    if (this.#guard === undefined) run();
+    else this.#guard.enter(this.definition.name, () => false, run);
+  }
+
+  #watched<T>(run: () => T, fiber: Fiber | undefined): T {
     if (this.#guard === undefined) return run();
     let calling = true;
     try {
@@ -566,7 +585,8 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     }
     let generator: unknown;
     try {
-      this.#context = new Context(this, fact, this.definition.variables?.() ?? {});
+      const { variables } = this.definition;
+      this.#context = new Context(this, fact, variables === undefined ? {} : this.guarded(variables));
       const context = this.#context;
       generator = this.guarded(() => run(decodePayload(fact.input), context));
     } catch (error) {

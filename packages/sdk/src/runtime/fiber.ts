@@ -18,7 +18,7 @@ import type { Execution } from "./execution.ts";
 import { type Done, type Operation, type Outcome, rejected } from "./operation.ts";
 import type { Scope } from "./scope.ts";
 import { OwnedTasks, type TaskState } from "./task.ts";
-import { keepUnrun } from "./unrun.ts";
+import { keepUnrun, withUnused } from "./unrun.ts";
 
 type Generator = AsyncGenerator<unknown, unknown, unknown>;
 
@@ -64,6 +64,11 @@ export class Fiber implements Operation {
   own(task: TaskState): void {
     this.#tasks ??= new OwnedTasks();
     this.#tasks.add(task);
+  }
+
+  /** Effects that were made for it elsewhere are judged with its own. */
+  adopt(made: readonly Effect<unknown>[]): void {
+    if (this.#result === undefined) this.#unrun = withUnused(this.#unrun, made);
   }
 
   get stepping(): boolean {
@@ -119,7 +124,7 @@ export class Fiber implements Operation {
       if (!resume.ok) return this.#generator.throw(resume.error);
       return resume.ends === true ? this.#generator.return(undefined) : this.#generator.next(resume.value);
     };
-    const settled = this.execution.guarded(advance, this);
+    const settled = this.execution.guardedStep(this, advance);
     settled.then(this.#onYield, this.#onThrow);
   }
 

@@ -1,7 +1,7 @@
 /**
  * What a run does when it is spoken to: handlers of events and updates, answers to queries.
  *
- * 1. A handler that yields effects is a fiber with a root of its own: `on:name/n` for the n-th event of a name, `u:n` for the n-th update.
+ * 1. A handler that yields or returns effects is a fiber with a root of its own: `on:name/n` for the n-th event of a name, `u:n` for the n-th update.
  * 2. An update is judged by its validator before anything is recorded; what is recorded is handled, and its outcome is recorded too.
  * 3. A query changes nothing and is never recorded.
  * 4. A handler of events that throws fails the run. Handlers that have not ended when the workflow's function returns are cancelled; their updates fail.
@@ -18,12 +18,15 @@ import { ApiError, AuthoringError, CancelledError, WovyrError } from "../model/e
 import { failureOf } from "../model/failure.ts";
 import type { EffectId, Incoming, Payload } from "../model/history.ts";
 import { decodePayload, encodePayload } from "../model/payload.ts";
+import { checkAnswer, isPromise } from "./answer.ts";
 import { closing } from "./closing.ts";
 import type { Commands } from "./commands.ts";
 import type { BufferedEvent } from "./event-buffer.ts";
+import type { Guarding } from "./guard.ts";
 import type { Logger } from "./log-line.ts";
 import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./operation.ts";
 import { TaskState } from "./task.ts";
+import { collecting, markRun } from "./unrun.ts";
 
 /** Handlers that one warning names. */
 const listedHandlers = 20;
@@ -34,10 +37,12 @@ export type QueryHandler = (input: never) => unknown;
 export type UpdateHandler = { readonly validate?: ((input: never) => void) | undefined; readonly handler: (input: never) => unknown };
 
 /** What handlers need of the execution around them. */
-export interface HandlersOwner extends Logger {
+export interface HandlersOwner extends Logger, Guarding {
   newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done): Operation;
   /** Lets a task end with the workflow's function. */
   own(task: TaskState): void;
+  /** Effects that a plain handler made: whether they are used is judged when the workflow's function ends. */
+  adopt(made: readonly Effect<unknown>[]): void;
   /** The run fails with this error. */
   fail(error: unknown): void;
   /** A handler was registered: kept events may be for it. */
@@ -156,8 +161,9 @@ export class Handlers {
     if (known === undefined) return noHandler("update", fact.name, this.#updates.keys());
     try {
       const input = parse(known.update.input, decodePayload(fact.input), `input of update "${fact.name}"`);
-      const said: unknown = known.handler.validate?.(input as never);
+      const said: unknown = collecting(() => known.handler.validate?.(input as never));
       if (isPromise(said)) throw new TypeError("its validator is asynchronous: validate at once, and throw what is wrong");
+      checkAnswer(said, () => "its validator");
       if (said === false) throw new TypeError("its validator said false");
       return undefined;
     } catch (error) {
@@ -182,12 +188,14 @@ export class Handlers {
       ended(rejected(noHandler("update", fact.name, this.#updates.keys())));
       return;
     }
-    this.#run(
-      path,
-      `update "${fact.name}"`,
-      () => known.handler.handler(parse(known.update.input, decodePayload(fact.input), `input of update "${fact.name}"`) as never),
-      ended,
-    );
+    let input: unknown;
+    try {
+      input = parse(known.update.input, decodePayload(fact.input), `input of update "${fact.name}"`);
+    } catch (error) {
+      ended(rejected(error));
+      return;
+    }
+    this.#run(path, `update "${fact.name}"`, () => known.handler.handler(input as never), ended);
   }
 
   #encoded(update: Update<never, unknown>, value: unknown): Outcome {
@@ -208,7 +216,7 @@ export class Handlers {
     const given = parse(known.query.input, decodePayload(input), `input of query "${name}"`);
     const what = `output of query "${name}"`;
     try {
-      const value = known.handler(given as never);
+      const value = collecting(() => known.handler(given as never));
       if (isFlow(value) || isPromise(value))
         throw new WovyrError("a query is answered at once: it can neither yield nor wait", { code: "QUERY_FAILED" });
       return encodePayload(parse(known.query.output, value, what, "INVALID_OUTPUT"), { limit, what });
@@ -220,15 +228,18 @@ export class Handlers {
     }
   }
 
-  /** Calls a handler; what yields becomes a fiber that ends with the run. */
+  /** Calls a handler; what yields, or is an effect, becomes a fiber that ends with the run. */
   #run(path: EffectId, what: string, call: () => unknown, ended: Done): void {
     let value: unknown;
+    const made: Effect<unknown>[] = [];
     try {
-      value = call();
+      value = this.#owner.guarded(call, made);
     } catch (error) {
       ended(rejected(error));
       return;
     }
+    if (value instanceof Effect) markRun(value);
+    this.#owner.adopt(made);
     if (isPromise(value)) {
       ended(
         rejected(
@@ -240,7 +251,8 @@ export class Handlers {
       );
       return;
     }
-    if (!isFlow(value)) {
+    const flow = value instanceof Effect ? flowOf(value) : value;
+    if (!isFlow(flow)) {
       ended(fulfilled(value));
       return;
     }
@@ -252,17 +264,13 @@ export class Handlers {
       if (!outcome.ok && outcome.error === closing) this.#cutOff.push(what);
       ended(outcome);
     });
-    task.operation = this.#owner.newFiber(path, value, (outcome) => task.settle(outcome));
+    task.operation = this.#owner.newFiber(path, flow, (outcome) => task.settle(outcome));
     this.#owner.own(task);
   }
 }
 
-/** Whether it is a promise, whose rejection then harms nobody. */
-function isPromise(value: unknown): boolean {
-  if (typeof value !== "object" || value === null || value instanceof Effect || !("then" in value) || typeof value.then !== "function")
-    return false;
-  Promise.resolve(value as PromiseLike<unknown>).catch(() => {});
-  return true;
+async function* flowOf(effect: Effect<unknown>): AsyncGenerator<unknown, unknown, unknown> {
+  return yield effect;
 }
 
 function checkDefinition(given: unknown, what: string, maker: string): void {

@@ -20,7 +20,7 @@ import { closing } from "./closing.ts";
 import { allPolicy, anyPolicy, racePolicy, settledPolicy, tolerantPolicy } from "./combinators.ts";
 import type { Commands } from "./commands.ts";
 import type { Compensations } from "./compensations.ts";
-import { ask, type Conditions } from "./conditions.ts";
+import type { Conditions } from "./conditions.ts";
 import type { EventWaits } from "./event-waits.ts";
 import type { Fiber } from "./fiber.ts";
 import { Group } from "./group.ts";
@@ -392,7 +392,7 @@ export class Interpreter {
   }
 
   #condition(effect: Kind<"condition">, id: EffectId, done: Done): Operation {
-    const now = ask(effect.until);
+    const now = this.#conditions.ask(effect.until, effect.site);
     if (now !== undefined) {
       done(now);
       return closedOperation;

@@ -1,5 +1,6 @@
 import type { Payload } from "../model/history.ts";
 import { encodePayload } from "../model/payload.ts";
+import { checkRun } from "../model/unrun-value.ts";
 
 /** A mutable object of the workflow whose changes are persisted with the turn that made them. Costs nothing until it is touched. */
 export class Tracked {
@@ -28,7 +29,10 @@ export class Tracked {
   /** Encodes the present value; throws `PayloadError` when it cannot be stored. */
   check(limit: number): void {
     if (!this.#touched) return;
-    this.#rule?.(this.#value);
+    if (this.#rule !== undefined) {
+      checkRun(this.#value, this.#what);
+      this.#rule(this.#value);
+    }
     this.#text = encodePayload(this.#value, { limit, what: this.#what });
   }
 

@@ -1,7 +1,7 @@
 /**
  * Which effects a fiber made and never yielded: forgotten `yield*`.
  *
- * 1. What is made while a fiber steps is the fiber's. Only one fiber steps at a time in a process.
+ * 1. What is made while a fiber steps is the fiber's. Only one fiber steps at a time in a process. What a plain handler makes is the workflow's own.
  * 2. An effect is used when it was yielded, by whichever fiber, or is part of one that was (a branch, a task to select from), or another was derived
  *    from it. The same on every replay, whether lines are remembered or not.
  * 3. A fiber that fails or is cancelled is not judged: it may not have come to the yield.
@@ -30,14 +30,28 @@ export function endStep(): void {
   collectEffects(undefined);
 }
 
+/** Calls workflow code that is over when it returns, within a step or between two: what it makes is not the stepping fiber's. */
+export function collecting<T>(run: () => T, into: Effect<unknown>[] = []): T {
+  const before = collectEffects(into);
+  try {
+    return run();
+  } finally {
+    collectEffects(before);
+  }
+}
+
 /** After a step that ended with this value: those of `kept` and of the step that are unused, perhaps with some that were used since. */
 export function keepUnrun(kept: Effect<unknown>[] | undefined, value: unknown): Effect<unknown>[] | undefined {
   const { length } = made;
   if (length === 1 && made[0] === value && partsOf(value as Parts) === undefined) return kept;
-  if (typeof value === "object" && value !== null && described in value) use(value as Effect<unknown>);
+  if (typeof value === "object" && value !== null && described in value) markRun(value as Effect<unknown>);
+  return withUnused(kept, made);
+}
+
+/** `kept`, with those of `more` that are unused. */
+export function withUnused(kept: Effect<unknown>[] | undefined, more: readonly Effect<unknown>[]): Effect<unknown>[] | undefined {
   let list = kept;
-  for (let index = 0; index < length; index++) {
-    const effect = made[index] as Effect<unknown>;
+  for (const effect of more) {
     if (effect.site.used === true) continue;
     list = list !== undefined && list.length >= maxKept ? unused(list) : (list ?? []);
     if (list.length < maxKept) list.push(effect);
@@ -84,10 +98,11 @@ function partsOf(effect: Parts): readonly unknown[] | undefined {
   return effect.branches ?? effect.tasks ?? (effect.branch === undefined ? undefined : [effect.branch]);
 }
 
-function use(effect: Effect<unknown>): void {
+/** The effect runs, with all that is part of it. */
+export function markRun(effect: Effect<unknown>): void {
   markUsed(effect);
   for (const part of partsOf(effect as Parts) ?? [])
-    if (typeof part === "object" && part !== null && described in part) use(part as Effect<unknown>);
+    if (typeof part === "object" && part !== null && described in part) markRun(part as Effect<unknown>);
 }
 
 const unused = (effects: readonly Effect<unknown>[]) => effects.filter((effect) => effect.site.used !== true);
