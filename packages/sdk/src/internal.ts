@@ -59,4 +59,5 @@ export * from "./runtime/execution.ts";
 export * from "./runtime/guard.ts";
 export * from "./runtime/limits.ts";
 export * from "./runtime/log-line.ts";
+export * from "./runtime/reader-changed.ts";
 export { isCommand } from "./runtime/recorder.ts";

@@ -1,4 +1,8 @@
-/** The client over any `Operations`: an orchestrator in this process, or one behind a URL. Nothing is encoded here. */
+/**
+ * The client over any `Operations`: an orchestrator in this process, or one behind a URL. Nothing is encoded here.
+ *
+ * 1. A definition starts its own version, whose input it knows; where that is not registered, the one that was registered last.
+ */
 import type { AnyWorkflow, Workflow } from "../define/workflow.ts";
 import { instant, milliseconds } from "../model/duration.ts";
 import { WovyrError } from "../model/errors.ts";
@@ -6,7 +10,15 @@ import { checkEventKey } from "../model/event-key.ts";
 import { checkedKey } from "../model/idempotency-key.ts";
 import { checkOptions, defined } from "../model/option.ts";
 import { resolveRunTimeouts } from "../model/run-timeouts.ts";
-import type { BatchOperation, BatchRequest, ListRequest, Operations, StartRequest } from "../protocol/operations.ts";
+import type {
+  BatchItem,
+  BatchOperation,
+  BatchRequest,
+  ListRequest,
+  Operations,
+  StartRequest,
+  StartResponse,
+} from "../protocol/operations.ts";
 import { maxBatch } from "../protocol/schemas.ts";
 import type { BatchAction, BatchOptions, BatchOutcome, BatchStart, Client, Handle, ListFilter, StartOptions } from "./client.ts";
 import { deadLettersOver } from "./dead-letters.ts";
@@ -21,12 +33,12 @@ export function clientOver(operations: Operations): Client {
 
   return Object.freeze<Client>({
     async start<I, O>(workflow: Workflow<I, O>, input?: unknown, options?: StartOptions) {
-      const { id, runId } = await operations.start(startRequest(workflow, input, options));
+      const { id, runId } = await startOf(operations, workflow, startRequest(workflow, input, options));
       return handleOn<O>(operations, id, runId, workflow.definition);
     },
 
     async execute<I, O>(workflow: Workflow<I, O>, input?: unknown, options?: StartOptions) {
-      const { id, runId, result } = await operations.start({ ...startRequest(workflow, input, options), wait: resultWait });
+      const { id, runId, result } = await startOf(operations, workflow, { ...startRequest(workflow, input, options), wait: resultWait });
       return result === undefined
         ? handleOn<O>(operations, id, runId, workflow.definition).result()
         : outcomeOf<O>(result, workflow.definition);
@@ -36,7 +48,7 @@ export function clientOver(operations: Operations): Client {
       const requests = starts.map(({ input, ...options }) => startRequest(workflow, input, options));
       const outcomes: BatchOutcome<O>[] = [];
       for (let first = 0; first < requests.length; first += maxBatch) {
-        for (const item of await operations.startBatch(requests.slice(first, first + maxBatch))) {
+        for (const item of await startAllOf(operations, workflow, requests.slice(first, first + maxBatch))) {
           outcomes.push(item.ok ? { ok: true, handle: handleOn(operations, item.value.id, item.value.runId, workflow.definition) } : item);
         }
       }
@@ -82,6 +94,35 @@ export function clientOver(operations: Operations): Client {
     }),
   });
 }
+
+async function startOf(operations: Operations, { version }: AnyWorkflow, request: StartRequest): Promise<StartResponse> {
+  if (request.version !== undefined) return operations.start(request);
+  try {
+    return await operations.start({ ...request, version });
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    return operations.start(request);
+  }
+}
+
+async function startAllOf(
+  operations: Operations,
+  { version }: AnyWorkflow,
+  requests: readonly StartRequest[],
+): Promise<readonly BatchItem[]> {
+  const items = [...(await operations.startBatch(requests.map((request) => ({ version, ...request }))))];
+  const missing = [...items.keys()].filter((at) => {
+    const item = items[at];
+    return item?.ok === false && isMissing(item.error) && requests[at]?.version === undefined;
+  });
+  if (missing.length === 0) return items;
+  const again = await operations.startBatch(missing.map((at) => requests[at] as StartRequest));
+  for (const [index, at] of missing.entries()) items[at] = again[index] as BatchItem;
+  return items;
+}
+
+/** Nothing was started: the workflow, or this version of it, is not registered. */
+const isMissing = (error: unknown): boolean => error instanceof WovyrError && error.code === "WORKFLOW_NOT_FOUND";
 
 async function* linesOf(given: string | Iterable<string> | AsyncIterable<string>): AsyncGenerator<string> {
   yield* typeof given === "string" ? given.split("\n") : given;

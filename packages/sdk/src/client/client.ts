@@ -30,7 +30,7 @@ export type StartOptions = {
   readonly id?: string | undefined;
   /** The same start with the same key is done once. */
   readonly idempotencyKey?: string | undefined;
-  /** Default: the version that was registered last. */
+  /** Default: that of the workflow that is given, or where it is not registered the one that was registered last. */
   readonly version?: string | undefined;
   readonly startAt?: Date | string | undefined;
   readonly delay?: Duration | undefined;

@@ -48,6 +48,7 @@ import { type Leaf, Leaves } from "./leaf.ts";
 import { defaultLimits, type ExecutionLimits } from "./limits.ts";
 import type { LogLevel, LogLine } from "./log-line.ts";
 import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./operation.ts";
+import { ReaderChanged, validatorChanged } from "./reader-changed.ts";
 import { type Divergence, divergenceError, Recorder } from "./recorder.ts";
 import { runRetryAt } from "./run-retry.ts";
 import type { Scope } from "./scope.ts";
@@ -64,6 +65,9 @@ export type ExecutionOptions = {
   /** Watches what the workflow's code calls. */
   readonly guard?: WorkflowGuard | undefined;
 };
+
+/** What came of reading: its value, unless the run was changed by it. */
+export type Reading<T> = { readonly changed: false; readonly value: T } | { readonly changed: true };
 
 /** Characters of history from which on a new run should take over. */
 const longHistory = 4 * 1024 * 1024;
@@ -211,30 +215,28 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     this.#recordTracked();
   }
 
-  /**
-   * Calls what only reads: a query, or the validator of an update. True in `changed` when it changed the variables or attributes all the same: then nothing
-   * of this execution may be used any more.
-   */
-  reading<T>(what: string, read: () => T): { readonly value: T; readonly changed: boolean } {
+  /** Calls what only reads: a query, or the validator of an update. Where `changed` is true nothing of this execution may be used any more. */
+  reading<T>(what: string, read: () => T): Reading<T> {
     const context = this.#context;
     if (context === undefined) return { value: read(), changed: false };
     const now = () => `${context.trackedVariables.textNow()} ${context.trackedAttributes.textNow()}`;
     const before = now();
-    const value = context.reading(what, read);
-    return { value, changed: now() !== before };
+    try {
+      const value = context.reading(what, read);
+      return now() === before ? { value, changed: false } : { changed: true };
+    } catch (error) {
+      if (now() === before) throw error;
+      return { changed: true };
+    }
   }
 
-  /** Why an update is not taken, before anything of it is recorded. A validator that changes the run breaks the execution. */
+  /** Why an update is not taken, before anything of it is recorded. A validator that changes the run breaks the execution with `ReaderChanged`. */
   refusalOf(fact: Extract<Incoming, { type: "UpdateRequested" }>): Error | undefined {
-    const { value, changed } = this.reading(`the validator of update "${fact.name}"`, () => this.handlers.refusal(fact));
-    if (changed)
-      this.#break(
-        new AuthoringError(
-          `The validator of update "${fact.name}" changed ctx.variables or ctx.attributes. A validator only reads; let the handler make the change.`,
-          "INVALID_OPTION",
-        ),
-      );
-    return value;
+    const read = this.reading(`the validator of update "${fact.name}"`, () => this.handlers.refusal(fact));
+    if (!read.changed) return read.value;
+    const refusal = validatorChanged(fact.name);
+    this.#break(new ReaderChanged(fact.message, refusal));
+    return refusal;
   }
 
   /** Lines that the workflow logged since they were last taken. */

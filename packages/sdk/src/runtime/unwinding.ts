@@ -155,11 +155,11 @@ export class Unwinding implements Operation {
     if (this.#onFailure === "pause") {
       undoing.stuck = true;
       this.#commands.record({ type: "CompensationStuck", effect, failure });
-      this.#owner.log("error", `${what}: compensation ${effect} waits to be retried, skipped or resolved`, about);
+      this.#owner.log("error", `${what}, and compensation ${effect} waits to be retried, skipped or resolved: ${failure.message}`, about);
       return;
     }
     this.#commands.record({ type: "CompensationFailed", effect, failure });
-    this.#owner.log("error", what, about);
+    this.#owner.log("error", `${what}: ${failure.message}`, about);
     this.#left.push({ registered, outcome: "failed", error: undoing.error });
     this.#open.delete(effect);
     this.#fill();

@@ -1,10 +1,10 @@
 /**
  * What is asked of a run by somebody who waits for the answer: queries and updates.
  *
- * 1. A query sees only what is durable. It is never recorded, and a run that it changed is dropped from memory.
+ * 1. A query sees only what is durable. It is never recorded. One that changes the run is refused, and what it changed is dropped from memory.
  * 2. An update is answered when its outcome is durable. The same key again is answered with the outcome that history holds.
  */
-import { ApiError, WovyrError } from "@wovyr/sdk";
+import { WovyrError } from "@wovyr/sdk";
 import {
   type Command,
   checkName,
@@ -12,6 +12,8 @@ import {
   encodePayload,
   type HistoryFact,
   type Payload,
+  queryChanged,
+  type Reading,
   type UpdateResponse,
   viewOfFailure,
 } from "@wovyr/sdk/internal";
@@ -49,15 +51,13 @@ export class Dialogue {
     checkName(name, "the name of a query");
     const { payload: limit } = this.#engine.options.limits.execution;
     const encoded = encodePayload(input, { limit, what: `input of query "${name}"` });
-    if (row.closedAt !== undefined) return decodePayload(ask(await this.#engine.revival.replayed(row), name, encoded, limit).value);
+    if (row.closedAt !== undefined)
+      return decodePayload(unchanging(name, ask(await this.#engine.revival.replayed(row), name, encoded, limit)));
     const answer = await this.inspect(row, (instance) => {
-      const { value, changed } = ask(instance, name, encoded, limit);
-      if (!changed) return value;
-      this.#engine.reload(instance);
-      throw new ApiError(
-        `Query "${name}" changed ctx.variables or ctx.attributes. A query only reads; make the change in an update or in the workflow itself.`,
-        { code: "QUERY_FAILED" },
-      );
+      const answer = ask(instance, name, encoded, limit);
+      // One that was replayed apart, for want of room, is kept by nobody.
+      if (answer.changed && this.#engine.table.get(row.run) === instance) this.#engine.reload(instance);
+      return unchanging(name, answer);
     });
     return decodePayload(answer);
   }
@@ -141,7 +141,13 @@ export class Dialogue {
   }
 }
 
-function ask(instance: Instance, name: string, input: Payload, limit: number): { readonly value: Payload; readonly changed: boolean } {
+/** Throws when the query changed the run. */
+function unchanging(name: string, answer: Reading<Payload>): Payload {
+  if (answer.changed) throw queryChanged(name);
+  return answer.value;
+}
+
+function ask(instance: Instance, name: string, input: Payload, limit: number): Reading<Payload> {
   const { execution, state, identity } = instance;
   if (execution === undefined)
     throw new WovyrError(

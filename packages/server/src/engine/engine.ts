@@ -15,13 +15,14 @@ import {
   failureOf,
   type Incoming,
   type PayloadCodec,
+  ReaderChanged,
   type RetryPolicy,
   type WorkflowGuard,
 } from "@wovyr/sdk/internal";
 import { Attempts, shuttingDown } from "./attempts.ts";
 import { builtIn } from "./built-in.ts";
 import type { VoidTurn } from "./diagnosis.ts";
-import { Dialogue, type UpdateEnd } from "./dialogue.ts";
+import { Dialogue, type UpdateEnd, updateKey } from "./dialogue.ts";
 import { Dispatch } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { forkWrite } from "./fork-write.ts";
@@ -635,6 +636,10 @@ export class Engine {
 
   /** A turn cannot be made. Until it is known why, the instance is left as it is: at work. */
   #turnBroke(instance: Instance, failure: Error, turn: VoidTurn): void {
+    if (failure instanceof ReaderChanged) {
+      this.#refuse(instance, failure);
+      return;
+    }
     const history = instance.create === undefined ? this.revival.historyOf(instance.identity) : Promise.resolve([]);
     history
       .then((turns) => this.revival.diagnose(instance, turns, turn))
@@ -642,6 +647,25 @@ export class Engine {
       .then((found) => {
         if (instance.phase === "running") this.park(instance, found ?? failure);
       });
+  }
+
+  /** The turn is void because of one message: it alone is refused, and the run goes on from what is durable with the others. */
+  #refuse(instance: Instance, { asked, refusal }: ReaderChanged): void {
+    const { identity, mailbox } = instance;
+    const at = mailbox.findIndex(({ fact }) => fact.type === "UpdateRequested" && fact.message === asked);
+    const [mail] = at < 0 ? [] : mailbox.splice(at, 1);
+    if (mail?.receipt !== undefined) mail.receipt.refused(refusal);
+    // It was kept while the run was paused; somebody may wait for its end.
+    else this.updates.refuse(updateKey(identity.run, asked), refusal);
+    if (mail !== undefined) this.dropMessages(identity, [mail]);
+    if (instance.create === undefined) {
+      this.reload(instance);
+      return;
+    }
+    instance.forget();
+    instance.execution = instance.newExecution();
+    instance.phase = "idle";
+    this.queue(instance);
   }
 
   /** The code cannot go on from what is durable: the run waits for a person, and what reaches it waits with it. */

@@ -243,10 +243,13 @@ export class Settlement {
     if (this.#engine.table.get(run) !== undefined || this.#engine.revival.has(run)) return;
     const { id, workflow, version, correlationId, parent } = fact;
     if (this.#engine.options.registry.find(workflow, version) === undefined)
-      this.#engine.options.log.warn(`child workflow "${workflow}" version "${version}" is not registered here; it waits until it is`, {
-        run,
-        parent: parent?.id,
-      });
+      this.#engine.options.log.warn(
+        `${parent === undefined ? "workflow" : "child workflow"} "${workflow}" version "${version}" is not registered here; it waits until it is`,
+        {
+          run,
+          parent: parent?.id,
+        },
+      );
     const child = this.#engine.newInstance({
       tenant,
       run,

@@ -286,11 +286,10 @@ export class Starting {
   }
 }
 
-/** What makes two starts the same request. */
+/** What makes two starts the same request. The version does not count: a client that was upgraded between two tries asks for the same start. */
 function requestDigest({
   workflow,
   id,
-  version,
   input,
   startAt,
   delay,
@@ -301,7 +300,7 @@ function requestDigest({
   event,
   timeout,
 }: StartRequest): string {
-  const said = [workflow, id, version, input, startAt, delay, attributes, memo, correlationId, onConflict];
+  const said = [workflow, id, undefined, input, startAt, delay, attributes, memo, correlationId, onConflict];
   return digest(event === undefined && timeout === undefined ? said : [...said, event, timeout]);
 }
 
