@@ -8,19 +8,24 @@ import {
   activity,
   all,
   awaitEvent,
+  condition,
   event,
   map,
+  query,
   race,
   sideEffect,
   sleep,
   spawn,
   step,
   Type,
+  update,
   type WorkflowError,
   workflow,
 } from "@wovyr/sdk";
+import { delivery } from "@wovyr/sdk/client";
 import { createOrchestrator, memoryStore } from "@wovyr/server";
 import { createTestEnvironment } from "@wovyr/testing";
+import { z } from "zod";
 import { inEachCache } from "./case.ts";
 
 const nothing = () => {};
@@ -176,6 +181,105 @@ test("branches, the functions that make them and helpers are workflow code", asy
   const workflows = [inBranch, inThunk, inMap, inHelper];
   await using env = await createTestEnvironment({ workflows });
   for (const each of workflows) await assert.rejects(env.execute(each), /Math\.random\(\) was called in workflow/, each.name);
+});
+
+const Item = event("item", Type.Number());
+const Look = query("look", { output: Type.Number() });
+const Change = update("change", { input: Type.Number(), output: Type.Number() });
+const Stamped = event("stamped", z.object({ at: z.number().default(() => Date.now()) }));
+
+/** Where a replay calls workflow code beside the steps of generators. */
+const places = {
+  variables: workflow("in-variables", { variables: () => ({ token: crypto.randomUUID() }) }, async function* () {
+    yield* sleep("1h");
+  }),
+  "the function that returns the generator": workflow("in-maker", ((input: undefined) => {
+    Date.now();
+    return (async function* () {
+      yield* sleep(input ?? 1);
+    })();
+  }) as never),
+  "the handler of an event": workflow("in-handler", async function* (_: undefined, ctx) {
+    let at = 0;
+    ctx.on(Item, () => {
+      at = Date.now();
+    });
+    yield* condition(() => at > 0);
+  }),
+  "the handler of an event that was kept": workflow("in-late-handler", async function* (_: undefined, ctx) {
+    let at = 0;
+    yield* sleep("1h");
+    ctx.on(Item, () => {
+      at = Date.now();
+    });
+    yield* condition(() => at > 0);
+  }),
+  "a condition": workflow("in-condition", async function* () {
+    yield* condition(() => Math.random() > 2, { timeout: "1h" });
+  }),
+  "a condition that is asked again": workflow("in-later-condition", async function* (_: undefined, ctx) {
+    let seen = false;
+    ctx.on(Item, () => {
+      seen = true;
+    });
+    yield* condition(() => seen && Math.random() < 2);
+  }),
+  "the match of a wait": workflow("in-match", async function* () {
+    yield* awaitEvent(Item, { match: () => Math.random() < 2 });
+  }),
+  "what undoes": workflow("in-undo", { compensation: { onFailure: "fail" } }, async function* () {
+    yield* step("do", async () => 1).compensate(() => sleep(Math.random()));
+    throw new Error("to be undone");
+  }),
+};
+
+test("wherever a replay calls workflow code it is watched: initial variables, plain handlers, conditions, matches, compensations", async () => {
+  await inEachCache({ workflows: Object.values(places), end: { skipReplay: () => true } }, async (env) => {
+    for (const [place, each] of Object.entries(places)) {
+      const run = await env.start(each as typeof places.variables, undefined, { event: delivery(Item, 1) });
+      const failure = await run.result().then(
+        () => "",
+        (error: WorkflowError & { compensation?: Error }) => `${error.message} ${error.compensation?.message}`,
+      );
+      assert.match(failure, new RegExp(`was called in workflow "${each.name}" at ${line}: a replay would not get the same`), place);
+    }
+  });
+});
+
+test("the plain handler of an update is watched, and only its caller is told", async () => {
+  const updated = workflow("updated", async function* (_: undefined, ctx) {
+    ctx.onUpdate(Change, { handler: (n) => n + Math.random() });
+    yield* awaitEvent(Item);
+  });
+  await inEachCache({ workflows: [updated], end: { skipReplay: () => true } }, async (env) => {
+    const run = await env.start(updated);
+    await assert.rejects(run.update(Change, 1), /Math\.random\(\) was called in workflow "updated"/);
+    await run.send(Item, 1);
+    await run.result();
+  });
+});
+
+test("queries and validators, which no replay calls, may read the clock, and so may schemas", async () => {
+  const free = workflow("free", async function* (_: undefined, ctx) {
+    let stamped = 0;
+    ctx.onQuery(Look, () => Date.now());
+    ctx.onUpdate(Change, { validate: () => void Date.now(), handler: (n) => n });
+    yield* sleep("1h");
+    ctx.on(Stamped, () => {
+      stamped += 1;
+    });
+    yield* condition(() => stamped > 0);
+    yield* awaitEvent(Item);
+  });
+  await inEachCache({ workflows: [free] }, async (env) => {
+    const run = await env.start(free, undefined, { event: delivery(Stamped, {}) });
+    assert.ok((await run.query(Look)) > 0);
+    assert.equal(await run.update(Change, 1), 1);
+    await env.advance("2h");
+    await run.send(Item, 1);
+    await run.result();
+    assert.deepEqual(env.logs, []);
+  });
 });
 
 test("what the globals are is not noticed otherwise, and they are put back when the last guard is gone", async () => {

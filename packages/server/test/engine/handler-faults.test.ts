@@ -9,6 +9,7 @@ const Item = event("item", Type.String());
 const Done = event("done");
 const Look = query("look", { input: Type.String() });
 const Add = update("add", { input: Type.Number(), output: Type.Number() });
+const messageOf = (error: unknown) => (error as Error).message;
 const code = (wanted: string) => (error: unknown) => error instanceof WovyrError && error.code === wanted;
 
 test("a run whose code is not here ends by termination and immediate cancellation, also before it has begun", async () => {
@@ -91,26 +92,108 @@ test("queries and validators cannot draw, register or change: the run goes on as
   });
 });
 
-test("a validator that changes the run parks it and says so; nothing of the change is kept", async () => {
-  const greedy = (validate: (variables: { n: number }) => void) =>
-    workflow("greedy", { variables: () => ({ n: 0 }) }, async function* (_: undefined, ctx) {
-      ctx.onUpdate(Add, { validate: () => validate(ctx.variables), handler: (n) => (ctx.variables.n += n) });
-      yield* awaitEvent(Done);
-      return ctx.variables.n;
+test("a validator that changes the run is refused to its caller alone: the run goes on for all others, with nothing of the change", async () => {
+  const greedy = workflow("greedy", { variables: () => ({ n: 0 }) }, async function* (_: undefined, ctx) {
+    let seen = 0;
+    ctx.on(Item, () => {
+      seen += 1;
     });
-  const wrong = greedy((variables) => {
-    variables.n += 100;
+    ctx.onUpdate(Add, {
+      validate: (n) => {
+        if (n === 100) ctx.variables.n += n;
+        if (n === 101) ctx.attributes.seen = true;
+        if (n === 102) {
+          ctx.variables.n += n;
+          throw new Error("refused as well");
+        }
+      },
+      handler: (n) => (ctx.variables.n += n),
+    });
+    yield* awaitEvent(Done);
+    return [ctx.variables.n, ctx.attributes.seen, seen];
   });
-  await inCase({ workflows: [wrong], end: { skipReplay: () => true } }, async (env) => {
-    const run = await env.start(wrong);
-    await assert.rejects(
-      run.update(Add, 1),
-      (error) => code("INSTANCE_PARKED")(error) && /validator of update "add" changed/.test(String(error)),
+  const refused = (error: unknown) =>
+    code("UPDATE_REJECTED")(error) &&
+    /^Update "add" was refused: its validator changed ctx\.variables or ctx\.attributes/.test(messageOf(error));
+  await inEachCache({ workflows: [greedy] }, async (env) => {
+    const run = await env.start(greedy);
+    for (const n of [100, 101, 102]) {
+      await assert.rejects(run.update(Add, n), refused);
+      assert.equal((await run.describe()).status, "Waiting");
+    }
+    // What came in together with it is taken.
+    const [wrong, right, sent] = await Promise.allSettled([run.update(Add, 100), run.update(Add, 1), run.send(Item, "x")]);
+    assert.ok(wrong.status === "rejected" && refused(wrong.reason));
+    assert.deepEqual([right, sent.status], [{ status: "fulfilled", value: 1 }, "fulfilled"]);
+    await run.pause();
+    // Nobody but the test can answer them.
+    env.autoSkip = false;
+    const kept = Promise.allSettled([run.update(Add, 100), run.update(Add, 2)]);
+    await env.settle();
+    await run.resume();
+    const [wrongAgain, rightAgain] = await kept;
+    assert.ok(
+      wrongAgain.status === "rejected" && refused(wrongAgain.reason),
+      JSON.stringify([wrongAgain, String((wrongAgain as PromiseRejectedResult).reason)]),
     );
-    await env.restart({ workflows: [greedy(() => {})] });
-    assert.equal(await run.update(Add, 1), 1);
+    assert.deepEqual(rightAgain, { status: "fulfilled", value: 3 });
     await run.send(Done);
-    assert.equal(await run.result(), 1);
+    assert.deepEqual(await run.result(), [3, undefined, 1]);
+  });
+});
+
+test("a query that changes the run is refused, whether the run is open or has ended, and also when it throws", async () => {
+  const Total = query("total");
+  const open = workflow("open", { variables: () => ({ n: 0 }) }, async function* (_: undefined, ctx) {
+    ctx.onQuery(Look, (what) => {
+      ctx.variables.n += 1;
+      if (what === "throws") throw new Error("after the change");
+      return what;
+    });
+    ctx.onQuery(Total, () => ctx.variables.n as never);
+    yield* awaitEvent(Done);
+    return ctx.variables.n;
+  });
+  await inEachCache({ workflows: [open] }, async (env) => {
+    const run = await env.start(open);
+    const refusedNow = async () => {
+      for (const what of ["returns", "throws"])
+        await assert.rejects(
+          run.query(Look, what),
+          (error) => code("QUERY_FAILED")(error) && /^Query "look" changed ctx\.variables or ctx\.attributes/.test(messageOf(error)),
+        );
+      assert.equal(await run.query(Total), 0);
+    };
+    await refusedNow();
+    await run.send(Done);
+    assert.equal(await run.result(), 0);
+    await refusedNow();
+  });
+});
+
+test("a validator that answers with an effect or a generator refuses, and says why", async () => {
+  const wrong = workflow("wrong", async function* (kind: string, ctx) {
+    ctx.onUpdate(Add, {
+      validate: (() =>
+        kind === "effect"
+          ? sleep("1h")
+          : (async function* () {
+              yield* sleep("1h");
+            })()) as never,
+      handler: (n) => n,
+    });
+    yield* awaitEvent(Done);
+  });
+  await inEachCache({ workflows: [wrong] }, async (env) => {
+    for (const kind of ["effect", "generator"]) {
+      const run = await env.start(wrong, kind);
+      await assert.rejects(
+        run.update(Add, 1),
+        (error) => code("UPDATE_REJECTED")(error) && new RegExp(`its validator answered with an? ${kind}`).test(messageOf(error)),
+      );
+      await run.send(Done);
+      await run.result();
+    }
   });
 });
 

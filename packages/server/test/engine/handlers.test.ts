@@ -3,6 +3,7 @@ import { test } from "node:test";
 import {
   ApiError,
   activity,
+  all,
   awaitEvent,
   condition,
   event,
@@ -21,6 +22,7 @@ import { inCase, inEachCache, macrotasks } from "./case.ts";
 
 const Item = event("item", Type.String());
 const Done = event("done");
+const Late = event("late", Type.String());
 const total = query("total", { output: Type.Number() });
 const peek = query("peek", { input: Type.Number(), output: Type.Unknown() });
 const add = update("add", { input: Type.Number(), output: Type.Number() });
@@ -410,5 +412,57 @@ test("handlers that cannot be are refused at once", async () => {
   await inEachCache({ workflows: [wrong] }, async (env) => {
     for (const which of [0, 1, 2, 3])
       await assert.rejects(env.execute(wrong, which), (error) => ((error as Error).cause as WovyrError).code === "INVALID_DEFINITION");
+  });
+});
+
+test("an effect that a plain handler returns is run, like one that a generator yields", async () => {
+  const shipped: string[] = [];
+  const ship = activity("ship", async (item: string) => {
+    shipped.push(item);
+    return item.length;
+  });
+  const Ship = update("ship", { input: Type.String(), output: Type.Number() });
+  const store = workflow("store", async function* (_: undefined, ctx) {
+    let late = 0;
+    ctx.on(Item, (item) => (item === "all" ? all([ship("x"), () => ship("y")]) : ship(item)));
+    ctx.onUpdate(Ship, { handler: (item) => ship(item) });
+    yield* awaitEvent(Done);
+    // What was kept goes to a handler in the midst of a step.
+    ctx.on(Late, (item) => {
+      late += 1;
+      return ship(item);
+    });
+    yield* condition(() => ctx.handlersFinished && late > 0);
+  });
+  await inEachCache({ workflows: [store] }, async (env) => {
+    shipped.length = 0;
+    const run = await env.start(store);
+    for (const item of ["book", "all"]) await run.send(Item, item);
+    assert.equal(await run.update(Ship, "pens"), 4);
+    await run.send(Late, "late");
+    await run.send(Done);
+    await run.result();
+    assert.deepEqual(shipped.sort(), ["book", "late", "pens", "x", "y"]);
+    const effects = (await env.history(run.id)).flatMap(({ type, data }) => (type === "ActivityScheduled" ? [String(data.effect)] : []));
+    assert.deepEqual(effects.sort(), ["on:item/0/0", "on:item/1/0.0", "on:item/1/0.1", "on:late/0/0", "u:0/0"]);
+    assert.deepEqual(env.logs, []);
+  });
+});
+
+test("an effect that a handler returns and that fails does what a handler that throws does", async () => {
+  const broken = activity("broken", { retry: { maxAttempts: 1 } }, async (_: string) => {
+    throw new RangeError("no stock");
+  });
+  const Ship = update("ship", { input: Type.String(), output: Type.Unknown() });
+  const store = workflow("store", async function* (_: undefined, ctx) {
+    ctx.on(Item, (item) => broken(item));
+    ctx.onUpdate(Ship, { handler: (item) => broken(item) });
+    yield* awaitEvent(Done);
+  });
+  await inEachCache({ workflows: [store] }, async (env) => {
+    const run = await env.start(store);
+    await assert.rejects(run.update(Ship, "pens"), (error) => code("UPDATE_FAILED")(error) && /no stock/.test(String(error)));
+    await run.send(Item, "book");
+    await assert.rejects(run.result(), /no stock/);
   });
 });
