@@ -1,6 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { activity, all, condition, event, race, sleep, TimeoutError, Type, workflow } from "@wovyr/sdk";
+import {
+  activity,
+  all,
+  awaitEvent,
+  condition,
+  event,
+  race,
+  sleep,
+  TimeoutError,
+  Type,
+  type WorkflowError,
+  type WovyrError,
+  workflow,
+} from "@wovyr/sdk";
+import { delivery } from "@wovyr/sdk/client";
 import { inCase, inEachCache } from "./case.ts";
 
 const Item = event("item", Type.Number());
@@ -130,5 +144,51 @@ test("a history whose condition no longer holds when it did is a divergence", as
     assert.match((await run.describe()).parked?.message ?? "", /history recorded condition 0 that holds.*; the code now asks for nothing/);
     await env.restart({ workflows: [made(1)] });
     assert.equal(await run.result(), 1);
+  });
+});
+
+test("what answers with an effect, a generator or a promise says neither yes nor no: the wait fails with its line", async () => {
+  const flow = async function* () {
+    yield* sleep("1h");
+  };
+  const answers: Record<string, [answer: () => unknown, code: string]> = {
+    effect: [() => sleep("1h"), "EFFECT_NOT_YIELDED"],
+    generator: [() => flow(), "EFFECT_NOT_YIELDED"],
+    promise: [() => Promise.reject(new Error("adrift")), "FOREIGN_AWAIT"],
+  };
+  const asked = workflow("asked", async function* ({ kind, late }: { kind: string; late: boolean }, ctx) {
+    let arrived = !late;
+    ctx.on(Item, () => {
+      arrived = true;
+    });
+    yield* condition((() => arrived && answers[kind]?.[0]()) as () => boolean);
+  });
+  const matched = workflow("matched", async function* ({ kind }: { kind: string; late: boolean }) {
+    yield* awaitEvent(Item, { match: (() => answers[kind]?.[0]()) as () => boolean });
+  });
+  const compared = workflow("compared", async function* () {
+    yield* condition(() => (echo("x") as never) > 5);
+  });
+  await inEachCache({ workflows: [asked, matched, compared] }, async (env) => {
+    for (const [kind, [, code]] of Object.entries(answers))
+      for (const [each, who] of [
+        [asked, "The question of condition()"],
+        [matched, "The `match` of awaitEvent(item)"],
+      ] as const)
+        for (const late of [false, true]) {
+          const run = await env.start(each, { kind, late }, late ? {} : { event: delivery(Item, 1) });
+          if (late) await run.send(Item, 1);
+          await assert.rejects(run.result(), (error: WorkflowError) => {
+            const { message, code: given } = error.cause as WovyrError;
+            assert.equal(given, code, kind);
+            assert.ok(message.startsWith(`${who} at /`), message);
+            assert.match(message, new RegExp(`conditions\\.test\\.ts:\\d+:\\d+ answered with an? ${kind}`));
+            if (kind === "effect")
+              assert.match(message, /sleep\(…\), made at .*conditions\.test\.ts:\d+:\d+\. .*Write `yield\* sleep\(…\)`/);
+            return true;
+          });
+        }
+    await assert.rejects(env.execute(compared), /activity "echo", made at .*, was used as a value/);
+    assert.deepEqual(env.trouble, []);
   });
 });

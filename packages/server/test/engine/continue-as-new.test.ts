@@ -240,3 +240,16 @@ test("a long history suggests it, in events and in size, at the same place on ev
     assert.ok(bySize.rounds >= 4 && bySize.rounds <= 6, JSON.stringify(bySize));
   });
 });
+
+test("a run that goes on as a version that is not registered waits for it, and the log calls it no child", async () => {
+  const moving = workflow("moving", async function* (_: undefined, ctx) {
+    return yield* ctx.continueAsNew(undefined as never, { version: "9" });
+  });
+  await inCase({ workflows: [moving], end: { skipReplay: () => true } }, async (env) => {
+    await env.start(moving, undefined, { id: "m" });
+    await env.settle();
+    const told = env.logs.map(({ message }) => message).filter((message) => message.includes("not registered"));
+    assert.deepEqual(told, ['workflow "moving" version "9" is not registered here; it waits until it is']);
+    await env.client.handle("m").terminate();
+  });
+});

@@ -5,23 +5,31 @@ import {
   all,
   awaitEvent,
   child,
+  condition,
   event,
   type Flow,
   map,
+  publish,
   race,
+  type Schema,
+  send,
   sleep,
   spawn,
   step,
+  Type,
   timeout,
+  update,
   type WorkflowError,
   workflow,
 } from "@wovyr/sdk";
 import { rememberSites } from "@wovyr/sdk/internal";
 import { createTestEnvironment } from "@wovyr/testing";
+import { z } from "zod";
 import { inEachCache } from "./case.ts";
 
 const charge = activity("charge", async (n: number) => n);
 const go = event("go");
+const stop = event("stop");
 const atModule = charge(7);
 
 type Ctx = { variables: Record<string, unknown> };
@@ -332,4 +340,130 @@ test("a long run that drops an effect in every round stays small", async () => {
   await using env = await createTestEnvironment({ workflows: [loop] });
   assert.equal(await env.execute(loop), rounds);
   assert.equal(env.logs.length, 1);
+});
+
+test("an effect that a plain handler makes and drops is told like any other; one that it keeps for the workflow is not", async () => {
+  const dropping = workflow("dropping", async function* (_: undefined, ctx) {
+    const kept: ReturnType<typeof charge>[] = [];
+    ctx.on(go, () => {
+      kept.push(charge(1));
+    });
+    ctx.on(stop, () => {
+      charge(2);
+    });
+    yield* condition(() => kept.length > 0);
+    yield* all(kept);
+    return "done";
+  });
+  await using env = await createTestEnvironment({ workflows: [dropping] });
+  const fine = await env.start(dropping);
+  await fine.send(go);
+  assert.equal(await fine.result(), "done");
+  assert.deepEqual(env.logs, []);
+  const run = await env.start(dropping);
+  await run.send(stop);
+  const told = new RegExp(`activity "charge" was made at ${line} and never yielded`);
+  const result = run.result();
+  await run.send(go);
+  await assert.rejects(result, told);
+});
+
+const Amount = Type.Object({ amount: Type.Number() });
+const amounts: Record<string, Schema> = {
+  typebox: Amount,
+  zod: z.object({ amount: z.number() }),
+  "zod that takes anything": z.object({ amount: z.coerce.boolean() }),
+};
+
+for (const [library, schema] of Object.entries(amounts))
+  test(`an effect where ${library} stands is told as one, with its path and line, wherever a schema judges`, async () => {
+    const Paid = event("paid", schema);
+    const pay = activity("pay", { input: schema, output: schema }, async (given) => given as never);
+    const kid = workflow.contract("kid", { input: schema });
+    const Change = update("change", { output: schema });
+    const odd = () => ({ amount: charge(1) }) as never;
+    const ways: Record<string, [run: (input: never, ctx: never) => unknown, what: string]> = {
+      "input of an activity": [
+        async function* () {
+          yield* pay(odd());
+        },
+        'input of activity "pay"',
+      ],
+      "input of a child": [
+        async function* () {
+          yield* child(kid, odd());
+        },
+        'input of workflow "kid"',
+      ],
+      send: [
+        async function* () {
+          yield* send("other", Paid, odd());
+        },
+        'payload of event "paid"',
+      ],
+      publish: [
+        async function* () {
+          yield* publish(Paid, odd());
+        },
+        'payload of event "paid"',
+      ],
+    };
+    const workflows = Object.entries(ways).map(([name, [run]]) => wrong(name, run));
+    const returning = workflow("returning", { output: schema }, async function* () {
+      yield* sleep(1);
+      return odd();
+    });
+    const again = workflow("again", { input: schema }, async function* (_, ctx) {
+      return yield* ctx.continueAsNew(odd());
+    });
+    const answering = workflow("answering", async function* (_: undefined, ctx) {
+      ctx.onUpdate(Change, { handler: () => odd() });
+      yield* awaitEvent(go);
+    });
+    const found = (what: string) =>
+      new RegExp(
+        `${what} cannot be stored: \\$\\.amount is an effect that was not run: activity "charge", made at ${line}; write \`yield\\* charge\\(…\\)\` and pass its result`,
+      );
+    const isTold = (what: string) => (error: WorkflowError) => {
+      assert.equal((error.cause as { code?: string }).code, "EFFECT_NOT_YIELDED", what);
+      assert.match(error.message, found(what));
+      return true;
+    };
+    await inEachCache({ workflows: [...workflows, returning, again, answering] }, async (env) => {
+      for (const [index, [, what]] of Object.values(ways).entries())
+        await assert.rejects(env.execute(workflows[index] as (typeof workflows)[number]), isTold(what));
+      await assert.rejects(env.execute(returning), isTold('output of workflow "returning"'));
+      await assert.rejects(env.execute(again, { amount: 1 } as never), isTold('input of workflow "again"'));
+      const run = await env.start(answering);
+      await assert.rejects(run.update(Change), isTold('output of update "change"'));
+      await run.send(go);
+      await run.result();
+    });
+  });
+
+test("a generator where a schema stands is told as one", async () => {
+  const part = async function* (): Flow<number> {
+    return yield* charge(1);
+  };
+  const returning = workflow("returning", { output: Type.Number() }, async function* () {
+    yield* sleep(1);
+    return part() as never;
+  });
+  await inEachCache({ workflows: [returning] }, async (env) => {
+    await assert.rejects(env.execute(returning), /output of workflow "returning" cannot be stored: \$ is a generator; forgot `yield\*`\?/);
+  });
+});
+
+test("an effect among the attributes is told as one", async () => {
+  const marking = workflow("marking", async function* (_: undefined, ctx) {
+    ctx.attributes.total = charge(1) as never;
+    yield* sleep(1);
+  });
+  await inEachCache({ workflows: [marking] }, async (env) => {
+    await assert.rejects(env.execute(marking), (error: WorkflowError) => {
+      assert.equal((error.cause as { code?: string }).code, "EFFECT_NOT_YIELDED");
+      assert.match(error.message, /ctx\.attributes cannot be stored: \$\.total is an effect that was not run: activity "charge"/);
+      return true;
+    });
+  });
 });
