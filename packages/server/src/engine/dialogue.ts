@@ -18,6 +18,7 @@ import {
 import type { Engine } from "./engine.ts";
 import type { Instance } from "./instance.ts";
 import type { InstanceKey, InstanceRow } from "./ports/store.ts";
+import { versionMissing } from "./version-missing.ts";
 
 /** Runs of a chain in which the end of an update is looked for. */
 const longestChain = 300;
@@ -144,11 +145,8 @@ export class Dialogue {
 function ask(instance: Instance, name: string, input: Payload, limit: number): { readonly value: Payload; readonly changed: boolean } {
   const { execution, state, identity } = instance;
   if (execution === undefined)
-    throw new WovyrError(
-      state.parked === undefined
-        ? `The code of workflow "${identity.workflow}" version "${identity.version}" is not here; queries need it.`
-        : `The run is parked and its code cannot be asked: ${state.parked.message}`,
-      { code: "INSTANCE_PARKED" },
-    );
+    throw state.parked === undefined
+      ? versionMissing(identity)
+      : new WovyrError(`The run is parked and its code cannot be asked: ${state.parked.message}`, { code: "INSTANCE_PARKED" });
   return execution.reading(`query "${name}"`, () => execution.handlers.query(name, input, limit));
 }
