@@ -35,7 +35,7 @@ export * from "./model/history.ts";
 export { checkedKey, idempotencyKeyPattern } from "./model/idempotency-key.ts";
 export * from "./model/instance-state.ts";
 export * from "./model/name.ts";
-export { isUndoing } from "./model/open-compensation.ts";
+export { isUndoing, ofRun } from "./model/open-compensation.ts";
 export { checkOptions, wholeNumber } from "./model/option.ts";
 export * from "./model/payload.ts";
 export * from "./model/plain-json.ts";

@@ -127,7 +127,7 @@ export interface Handle<out O> {
 }
 
 export type ForkOptions = {
-  /** The last event to keep: the number of one that ends a turn, or `"first"` or `"last"` of those after which the run was open. */
+  /** The last event to keep: the number of one that ends a turn, or `"first"` or `"last"` of those after which the run was open and did not undo itself. */
   readonly at?: Border | undefined;
   /** Default: a random one. */
   readonly id?: string | undefined;

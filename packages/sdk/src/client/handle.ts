@@ -160,9 +160,10 @@ function idempotency(idempotencyKey: string | undefined): { idempotencyKey?: str
 async function closedResult(
   operations: Operations,
   id: string,
-  run: { readonly runId?: string },
+  asked: { readonly runId?: string },
   { signal, timeout }: ResultOptions = {},
 ): Promise<ClosedResult> {
+  let run = asked;
   const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : performance.now() + milliseconds(timeout, "timeout");
   for (;;) {
     signal?.throwIfAborted();
@@ -170,6 +171,8 @@ async function closedResult(
     const wait = Math.min(resultWait, Math.max(0, Math.ceil(left)));
     const result = await operations.result(id, { ...run, wait, ...(signal !== undefined && { signal }) });
     if (isClosedResult(result)) return result;
+    // The run that goes on by now; the one that was asked for may be removed meanwhile.
+    if (run.runId !== undefined) run = { runId: result.runId };
     if (performance.now() >= deadline)
       throw new TimeoutError(
         `${id} did not end in time; its state is ${result.status}${result.status === "Parked" ? " (describe() says why)" : ""}`,

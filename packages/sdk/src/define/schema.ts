@@ -92,6 +92,7 @@ const maxViolations = 100;
 
 function violationsOf(check: TypeCheck<TSchema>, value: unknown, what: string): Violation[] {
   const violations: Violation[] = [];
+  const missing = new Set<string>();
   for (const error of check.Errors(value)) {
     if (error.type === ValueErrorType.StringFormatUnknown) {
       const format = JSON.stringify(error.schema.format);
@@ -102,6 +103,9 @@ function violationsOf(check: TypeCheck<TSchema>, value: unknown, what: string): 
         },
       );
     }
+    // What is missing is of no type either.
+    if (missing.has(error.path)) continue;
+    if (error.type === ValueErrorType.ObjectRequiredProperty) missing.add(error.path);
     violations.push({ pointer: error.path, message: error.message });
     if (violations.length === maxViolations) break;
   }

@@ -5,9 +5,11 @@
  * 2. A label is quoted and never empty, and what could end it or be read as markup in it is written as an entity: a name can add nothing to the picture.
  * 3. Every state has a class, and only the classes that are used are defined.
  */
+import { checkOptions, oneOf } from "../model/option.ts";
 import type { EdgeKind, ExecutionGraph, GraphEdge, GraphNode, NodeKind, NodeState } from "./graph.ts";
 
-export type MermaidDirection = "TD" | "LR" | "BT" | "RL";
+const directions = ["TD", "LR", "BT", "RL"] as const;
+export type MermaidDirection = (typeof directions)[number];
 
 export type MermaidOptions = {
   /** Default `TD`: from top to bottom. */
@@ -15,7 +17,9 @@ export type MermaidOptions = {
 };
 
 /** A `flowchart` of a graph of either sort. */
-export function toMermaid({ nodes, edges }: ExecutionGraph, { direction = "TD" }: MermaidOptions = {}): string {
+export function toMermaid({ nodes, edges }: ExecutionGraph, options: MermaidOptions = {}): string {
+  checkOptions(options, ["direction"], "toMermaid()");
+  const direction = oneOf(options.direction ?? "TD", directions, "`direction` of toMermaid()");
   const names = new Map(nodes.map(({ id }, index) => [id, `n${index}`]));
   const classes = new Map<string, string[]>();
   for (const { id, kind, state } of nodes) {

@@ -127,6 +127,15 @@ export function instant(at: Date | string, what: string): number {
   );
 }
 
+/** The same of a text that says its zone: over a network nobody knows which one a day was meant in. */
+export function zonedInstant(at: string, what: string): number {
+  const time = instant(at, what);
+  if (!timestamp.test(at) || /\d\d:\d\d/.test(at)) return time;
+  throw new WovyrError(`${what}: ${shown(at)} says no time and no zone; give RFC 3339 text with its zone, such as "2030-01-31T09:00:00Z"`, {
+    code: "INVALID_DURATION",
+  });
+}
+
 function textTime(text: string): number {
   const day = timestamp.exec(text)?.[1];
   if (day === undefined) return Number.NaN;

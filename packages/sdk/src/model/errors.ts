@@ -54,6 +54,7 @@ export const errorCodes = {
   INSTANCE_CLOSED: { status: 409, retryable: false },
   INSTANCE_EXISTS: { status: 409, retryable: false },
   INSTANCE_PARKED: { status: 409, retryable: false },
+  VERSION_NOT_REGISTERED: { status: 409, retryable: false },
   COMPENSATION_NOT_FOUND: { status: 404, retryable: false },
   COMPENSATION_NOT_STUCK: { status: 409, retryable: false },
   INSTANCE_OPEN: { status: 409, retryable: false },

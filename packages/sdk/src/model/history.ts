@@ -75,6 +75,8 @@ export type Incoming =
       readonly retries?: number;
       /** The run that this one goes on from, and the events that nobody there had taken. */
       readonly continuedFrom?: string;
+      /** The first of the runs that this one goes on from, however many lie between. */
+      readonly firstRun?: string;
       readonly carried?: readonly CarriedEvent[];
       /** What the runs before were told is not looked back at. */
       readonly publications?: readonly LastPublication[];

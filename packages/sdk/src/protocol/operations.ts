@@ -256,7 +256,10 @@ export type Published = {
   readonly replayed: boolean;
 };
 
-/** A place in a history at which one turn ends and the next has not begun: the number of its last event, or `"first"` or `"last"` of those after which the run was open. */
+/**
+ * A place in a history at which one turn ends and the next has not begun: the number of its last event, or `"first"` or `"last"` of those after which the run
+ * was open and had not begun to undo what it did.
+ */
 export type Border = number | "first" | "last";
 
 export type ForkRequest = {

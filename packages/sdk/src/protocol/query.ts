@@ -5,7 +5,7 @@
  * 2. Every refusal of one query string is reported at once, up to `maxViolations`; a bad name, duration or cursor keeps its own code.
  */
 import { type TSchema, Type } from "@sinclair/typebox";
-import { type Duration, instant, milliseconds } from "../model/duration.ts";
+import { type Duration, milliseconds, zonedInstant } from "../model/duration.ts";
 import { ApiError, type ErrorCode, type Violation, WovyrError } from "../model/errors.ts";
 import { checkName } from "../model/name.ts";
 import { durationSchema, nameSchema, timestamp as timestampSchema } from "./kinds.ts";
@@ -46,7 +46,7 @@ export function readQuery<Q extends QueryShape>(shape: Q, text: string): QueryOf
       values[name] = shape[name]?.read(entries);
     } catch (error) {
       if (!(error instanceof RangeError || error instanceof WovyrError)) throw error;
-      refuse(entries[0]?.[0] ?? name, error.message, error instanceof WovyrError ? error.code : undefined);
+      refuse(entries[0]?.[0] ?? name, withoutSubject(error.message), error instanceof WovyrError ? error.code : undefined);
     }
   }
   const [code] = codes;
@@ -86,11 +86,30 @@ function encoded(text: string): string {
   return encodeURIComponent(text.replace(loneSurrogates, "\ufffd"));
 }
 
+/** What the functions that read texts are told that they read, where a pointer says it already. */
+const subject = "it";
+
+function withoutSubject(message: string): string {
+  for (const start of [`${subject}: `, `${subject} `]) if (message.startsWith(start)) return message.slice(start.length);
+  return message;
+}
+
+/** What `read` makes of a part of a body; what it refuses is told with the pointer to that. */
+export function readAt<T>(pointer: string, read: (subject: string) => T): T {
+  try {
+    return read(subject);
+  } catch (error) {
+    if (!(error instanceof WovyrError)) throw error;
+    throw violation("The body", [{ pointer, message: withoutSubject(error.message) }], error.code);
+  }
+}
+
 /** An `ApiError` that lists what is wrong with a part of a request, at most `maxViolations` of them. */
 export function violation(what: string, violations: readonly Violation[], code: ErrorCode = "SCHEMA_VIOLATION"): ApiError {
   const [first] = violations;
   const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
-  return new ApiError(`${what} is not as it must be: ${first?.pointer} ${first?.message}${more}`, {
+  const where = first?.pointer ? `${first.pointer} ` : "";
+  return new ApiError(`${what} is not as it must be: ${where}${first?.message}${more}`, {
     code,
     errors: violations.slice(0, maxViolations),
   });
@@ -144,7 +163,7 @@ function single<T>(
 }
 
 export function nameParameter(description: string): QueryParameter<string> {
-  return single(nameSchema, description, (text) => checkName(text, "it"));
+  return single(nameSchema, description, (text) => checkName(text, subject));
 }
 
 export function wholeNumber(description: string, least: number, most: number, standard?: number): QueryParameter<number> {
@@ -163,8 +182,8 @@ export function wholeNumber(description: string, least: number, most: number, st
 /** Milliseconds; more than `most` counts as `most`. */
 export function durationParameter(description: string, most: number): QueryParameter<number> {
   return single(durationSchema, description, (text) => {
-    const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : text;
-    return Math.min(milliseconds(value as Duration, "it"), most);
+    const value = /^-?\d+(?:\.\d+)?$/.test(text) ? Number(text) : text;
+    return Math.min(milliseconds(value as Duration, subject), most);
   });
 }
 
@@ -172,7 +191,7 @@ export function timestampParameter(description: string): QueryParameter<Date> {
   return single(
     timestampSchema,
     description,
-    (text) => new Date(instant(text, "it")),
+    (text) => new Date(zonedInstant(text, subject)),
     (value) => value.toISOString(),
   );
 }
@@ -230,7 +249,7 @@ export const attributesParameter: QueryParameter<Readonly<Record<string, Attribu
   repeats: true,
   prefix: "attributes.",
   read: (entries) => {
-    const names = entries.map(([key]) => checkName(key.slice("attributes.".length), "attribute"));
+    const names = entries.map(([key]) => checkName(key.slice("attributes.".length), "the name of the attribute"));
     if (new Set(names).size < names.length) throw new RangeError("is given more than once");
     return Object.fromEntries(entries.map(([, text], index) => [names[index] as string, readLiteral(text)]));
   },

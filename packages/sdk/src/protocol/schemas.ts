@@ -84,14 +84,14 @@ export const CancelBody = Type.Object(
 export const TerminateBody = Type.Object({ reason }, { ...strict, $id: "Terminate" });
 
 export const DecisionBody = Type.Object(
-  { note: Type.Optional(Type.String({ maxLength: 1_000, description: "Why; kept in history." })) },
+  { note: Type.Optional(Type.String({ maxLength: 1_000, description: "a text of 1,000 characters at most: why; kept in history" })) },
   { ...strict, $id: "Decision" },
 );
 
 export const PauseBody = Type.Object({ reason }, { ...strict, $id: "Pause" });
 
 const border = Type.Union([Type.Integer({ minimum: 1 }), choice(["first", "last"])], {
-  description: "The number of the last event to keep, which ends a turn; or `first` or `last` of those.",
+  description: "the number of the last event to keep, which ends a turn; or `first` or `last` of those",
 });
 
 export const ForkBody = Type.Object(

@@ -125,6 +125,18 @@ export class Compensations {
     return this.#left.length === 0 ? undefined : notUndone(this.#left);
   }
 
+  /** Says what the run leaves behind that another run would have to undo, and cannot. */
+  warnOfForgotten(): void {
+    const { policy, names } = this.run;
+    if (names.length === 0 || policy.on === "never") return;
+    const listed = `${names.slice(0, listedNames).join(", ")}${names.length > listedNames ? ` and ${names.length - listedNames} more` : ""}`;
+    this.#owner.log(
+      "warn",
+      `the run continues as new, and what undoes its effects ends with it: nobody undoes ${listed} any more. Undo it before (compensateNow), or hand on with the input what is to be undone`,
+      { compensations: names.length },
+    );
+  }
+
   #unwind(
     scope: Scope,
     plan: Omit<UnwindingPlan, "order" | "onFailure"> & Partial<Pick<UnwindingPlan, "onFailure">>,
@@ -170,6 +182,9 @@ export class Compensations {
     }
   }
 }
+
+/** Compensations that a warning names. */
+const listedNames = 10;
 
 type BeginBranch = (scope: Scope, done: Done) => Operation;
 

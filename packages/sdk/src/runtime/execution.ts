@@ -744,6 +744,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     }
     this.#handlers?.warnOfCutOff();
     if (this.#continuation !== undefined) {
+      this.#compensations?.warnOfForgotten();
       const carried = this.#events.unread();
       this.#closeWith({
         type: "InstanceContinuedAsNew",

@@ -47,6 +47,11 @@ export class Scope {
     return this.#registered.length === 0;
   }
 
+  /** Of what there is to undo, in the order in which it was registered. */
+  get names(): readonly string[] {
+    return this.#registered.map(({ name }) => `"${name}"`);
+  }
+
   /** Takes out what can be undone, the latest first. What has not settled stays, unless nothing is at work any more. */
   take(all: boolean): Registered[] {
     const taken = this.#registered.filter(({ open }) => all || !open).sort((a, b) => b.number - a.number);

@@ -98,3 +98,11 @@ test("what has no name is shown by its kind, a kind of a later version as a box,
   } as unknown as ExecutionGraph;
   assert.equal(toMermaid(graph), 'flowchart TD\n  n0["activity"]\n  n1["Shining"]\n  n0 --> n1\n');
 });
+
+test("a direction that Mermaid does not know is refused, and so is an option that there is not", () => {
+  const graph = graphWith({ id: "0", kind: "activity", name: "x" });
+  for (const direction of ["TD", "LR", "BT", "RL"] as const)
+    assert.match(toMermaid(graph, { direction }), new RegExp(`^flowchart ${direction}\n`));
+  for (const options of [{ direction: "XX" }, { direction: "" }, { directions: "LR" }, "LR"])
+    assert.throws(() => toMermaid(graph, options as never), { code: "INVALID_OPTION" }, JSON.stringify(options));
+});

@@ -20,6 +20,7 @@ import {
 import type { Engine } from "./engine.ts";
 import type { Instance } from "./instance.ts";
 import type { InstanceKey, InstanceRow } from "./ports/store.ts";
+import { versionMissing } from "./version-missing.ts";
 
 /** Runs of a chain in which the end of an update is looked for. */
 const longestChain = 300;
@@ -150,11 +151,8 @@ function unchanging(name: string, answer: Reading<Payload>): Payload {
 function ask(instance: Instance, name: string, input: Payload, limit: number): Reading<Payload> {
   const { execution, state, identity } = instance;
   if (execution === undefined)
-    throw new WovyrError(
-      state.parked === undefined
-        ? `The code of workflow "${identity.workflow}" version "${identity.version}" is not here; queries need it.`
-        : `The run is parked and its code cannot be asked: ${state.parked.message}`,
-      { code: "INSTANCE_PARKED" },
-    );
+    throw state.parked === undefined
+      ? versionMissing(identity)
+      : new WovyrError(`The run is parked and its code cannot be asked: ${state.parked.message}`, { code: "INSTANCE_PARKED" });
   return execution.reading(`query "${name}"`, () => execution.handlers.query(name, input, limit));
 }

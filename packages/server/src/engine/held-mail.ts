@@ -11,6 +11,7 @@ import { CancelledError, type Incoming } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { Instance } from "./instance.ts";
 import { type Mail, mailIdentity } from "./mail.ts";
+import { versionMissing } from "./version-missing.ts";
 
 const comesAgain: ReadonlySet<Incoming["type"]> = new Set(["TimerFired", "AttemptStarted", "AttemptLost"]);
 
@@ -71,6 +72,6 @@ export class HeldMail {
 
 /** Why a run answers nothing. */
 export function parkedNow({ state, identity }: Instance): ApiError {
-  const why = state.parked?.message ?? `the code of workflow "${identity.workflow}" version "${identity.version}" is not here`;
-  return new ApiError(`The run is parked and answers nothing: ${why}`, { code: "INSTANCE_PARKED" });
+  if (state.parked === undefined) return versionMissing(identity);
+  return new ApiError(`The run is parked and answers nothing: ${state.parked.message}`, { code: "INSTANCE_PARKED" });
 }

@@ -2,8 +2,9 @@
  * How runs ended, and waiting for it.
  *
  * 1. A chain of runs that went on as new ones, were tried again, or whose place another one took, has one result: the last one's.
+ * 2. That holds of a run that was removed as well, as long as a later one of its chain is there.
  */
-import { WovyrError } from "@wovyr/sdk";
+import { ApiError, WovyrError } from "@wovyr/sdk";
 import {
   type ClosedResult,
   type Closing,
@@ -14,7 +15,9 @@ import {
   type ResultResponse,
   viewOfFailure,
 } from "@wovyr/sdk/internal";
+import { restOfChain } from "./chain.ts";
 import type { Engine } from "./engine.ts";
+import type { InstanceRow } from "./ports/store.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { statusOf } from "./views.ts";
 
@@ -40,13 +43,27 @@ export class Results {
       known !== undefined && known.identity.tenant === this.#tenancy.tenant && known.identity.id === id && known.create === undefined
         ? known
         : undefined;
-    const run = inMemory?.identity.run ?? (await this.#tenancy.row(engine, id, options.runId)).run;
+    const run = inMemory?.identity.run ?? (await this.#row(engine, id, options.runId)).run;
     const { clock } = engine.options;
     const deadline = clock.now() + (options.wait ?? 0);
     let result = await this.#resultOfRun(engine, id, run, options.wait ?? 0, options.signal, inMemory !== undefined);
-    while (result.continuedTo !== undefined)
-      result = await this.#resultOfRun(engine, id, result.continuedTo, Math.max(0, deadline - clock.now()), options.signal, false);
+    while (result.continuedTo !== undefined) {
+      const next = await this.#row(engine, id, result.continuedTo);
+      result = await this.#resultOfRun(engine, id, next.run, Math.max(0, deadline - clock.now()), options.signal, false);
+    }
     return result;
+  }
+
+  /** A run of an instance, or one that goes on where that was. Throws INSTANCE_NOT_FOUND. */
+  async #row(engine: Engine, id: string, run: string | undefined): Promise<InstanceRow> {
+    try {
+      return await this.#tenancy.row(engine, id, run);
+    } catch (error) {
+      if (run === undefined || !(error instanceof ApiError) || error.code !== "INSTANCE_NOT_FOUND") throw error;
+      const rest = await restOfChain(engine, this.#tenancy.tenant, id, run);
+      if (rest === undefined) throw error;
+      return rest;
+    }
   }
 
   async #resultOfRun(
@@ -93,7 +110,7 @@ export class Results {
       if (lookAgain)
         this.#resultNow(engine, id, run).then(
           (now) => {
-            if (isClosedResult(now)) end(() => resolve(now));
+            if (isClosedResult(now) || now.runId !== run) end(() => resolve(now));
           },
           (error) => end(() => reject(error)),
         );
@@ -101,17 +118,14 @@ export class Results {
   }
 
   async #resultNow(engine: Engine, id: string, run: string): Promise<LinkedResult> {
-    const row = await this.#tenancy.row(engine, id, run);
+    const row = await this.#row(engine, id, run);
     const status = statusOf(row);
-    if (!isClosed(status)) return { id, runId: run, status };
-    const last = await engine.options.store.readLastTurn({
-      tenant: this.#tenancy.tenant,
-      run,
-    });
+    if (!isClosed(status)) return { id, runId: row.run, status };
+    const last = await engine.options.store.readLastTurn(row);
     const turn = last === undefined ? undefined : await engine.rows.decode(last);
     const closing = turn?.events.findLast((fact): fact is Closing => isClosingEvent(fact.type));
-    if (closing === undefined) throw new WovyrError(`run ${run} is closed, but its history does not say how`, { code: "INTERNAL" });
-    return closedResult(id, run, closing);
+    if (closing === undefined) throw new WovyrError(`run ${row.run} is closed, but its history does not say how`, { code: "INTERNAL" });
+    return closedResult(id, row.run, closing);
   }
 }
 

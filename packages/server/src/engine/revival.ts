@@ -18,6 +18,7 @@ import { isEnd, type Mail } from "./mail.ts";
 import { type Heartbeat, type InstanceKey, type InstanceRow, isOpenStatus } from "./ports/store.ts";
 import { Replay } from "./replay.ts";
 import { strikeLimit } from "./strikes.ts";
+import { versionMissing } from "./version-missing.ts";
 
 export class Revival {
   readonly #engine: Engine;
@@ -283,10 +284,7 @@ export class Revival {
   async replayed(row: InstanceRow): Promise<Instance> {
     const loaded = await this.#loader.load(row);
     const instance = this.#engine.newInstance({ ...row });
-    if (loaded === undefined || instance.definition === undefined)
-      throw new WovyrError(`The code of workflow "${row.workflow}" version "${row.version}" is not here; queries need it.`, {
-        code: "INSTANCE_PARKED",
-      });
+    if (loaded === undefined || instance.definition === undefined) throw versionMissing(row);
     const failure = await new Promise<Error | undefined>((resolve) =>
       this.#engine.turns.add(new Replay(instance, loaded.turns, row.tail, this.#engine.turns, resolve)),
     );

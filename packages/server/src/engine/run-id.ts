@@ -1,6 +1,8 @@
 /**
  * Run ids: `YYMMDD` + time of day (6 characters of base 36, milliseconds) + 10 random characters of base 36.
  * They sort by creation, so that rows written together lie together and a day's history can be retired as a whole.
+ *
+ * 1. No id is made twice, by whichever engine: also one that is to sort after another is drawn, and not counted from that.
  */
 import type { Random } from "./ports/random.ts";
 
@@ -17,13 +19,24 @@ export const isRunId = (text: string): boolean => /^\d{6}[0-9a-z]{16}$/.test(tex
 /** A run id that sorts after another one: a run that goes on from it is newer, also within a millisecond. */
 export function runIdAfter(run: string, now: number, random: Random): string {
   const fresh = newRunId(now, random);
-  return fresh > run ? fresh : successor(run);
+  return fresh > run ? fresh : beyond(run, random);
 }
 
-function successor(run: string): string {
-  const last = run.search(/[^z]z*$/);
-  const next = alphabet.charAt(alphabet.indexOf(run.charAt(last)) + 1);
-  return run.slice(0, last) + next + "0".repeat(run.length - last - 1);
+const tails = alphabet.length ** randomLength;
+
+/** A little further on than `run`: what else is made after it, here or by another engine, is somewhere else. */
+function beyond(run: string, random: Random): string {
+  const [time, tail] = [run.slice(0, -randomLength), run.slice(-randomLength)];
+  const step = random.bytes(4).reduce((number, byte) => number * 256 + byte, 0) + 1;
+  const next = Number.parseInt(tail, alphabet.length) + step;
+  const characters = (next % tails).toString(alphabet.length).padStart(randomLength, "0");
+  return (next < tails ? time : successor(time)) + characters;
+}
+
+function successor(text: string): string {
+  const last = text.search(/[^z]z*$/);
+  const next = alphabet.charAt(alphabet.indexOf(text.charAt(last)) + 1);
+  return text.slice(0, last) + next + "0".repeat(text.length - last - 1);
 }
 
 let lastNow = Number.NaN;

@@ -3,6 +3,7 @@ import { ApiError } from "@wovyr/sdk";
 import { checkName, type Turn } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { InstanceRow } from "./ports/store.ts";
+import { statusOf } from "./views.ts";
 
 const turnsPerRead = 500;
 
@@ -31,11 +32,14 @@ export class Tenancy {
     if (runId !== undefined) checkName(runId, "runId");
     const row =
       runId === undefined ? await store.findInstance(this.tenant, id) : await store.getInstance({ tenant: this.tenant, run: runId });
-    if (row === undefined || row.id !== id)
-      throw new ApiError(runId === undefined ? `There is no instance "${id}".` : `Instance "${id}" has no run "${runId}".`, {
-        code: "INSTANCE_NOT_FOUND",
-      });
-    return row;
+    if (row !== undefined && row.id === id) return row;
+    const newest = runId === undefined ? undefined : await store.findInstance(this.tenant, id);
+    throw new ApiError(
+      newest === undefined
+        ? `There is no instance "${id}".`
+        : `Instance "${id}" has no run "${runId}": it was removed, or never was there. The newest run of this id is "${newest.run}" (${statusOf(newest)}).`,
+      { code: "INSTANCE_NOT_FOUND" },
+    );
   }
 
   /** The whole history of a run. */

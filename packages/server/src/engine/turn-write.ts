@@ -11,6 +11,7 @@ import {
   type LastPublication,
   type ParentLink,
 } from "@wovyr/sdk/internal";
+import { firstOfOpenChain } from "./chain.ts";
 import type { HistoryRows } from "./history-row.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
 import { mailIdentity } from "./mail.ts";
@@ -256,8 +257,9 @@ function startOfNext(
   context: TurnWriteContext,
 ): ChildStart {
   const { id, workflow, parent, correlationId } = instance.identity;
-  const { start, messages, at } = instance.state;
-  const publications = keptPublications(instance.state, at - context.publicationRetention);
+  const { state } = instance;
+  const { start, messages, at } = state;
+  const publications = keptPublications(state, at - context.publicationRetention);
   return {
     started: { run, effect: "continuation" },
     fact: {
@@ -265,6 +267,7 @@ function startOfNext(
       id,
       workflow,
       ...particulars,
+      firstRun: firstOfOpenChain(id, instance.identity.run, state),
       seed: context.newSeed(),
       ...(parent !== undefined && { parent }),
       correlationId: correlationId ?? id,

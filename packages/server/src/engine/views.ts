@@ -12,6 +12,7 @@ import {
   type Turn,
   viewOfFailure,
 } from "@wovyr/sdk/internal";
+import { awaitsCopy } from "./copied-run.ts";
 import { deadLetterId } from "./dead-letter-id.ts";
 import { type InstanceRow, isOpenStatus } from "./ports/store.ts";
 
@@ -67,9 +68,10 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
   for (const turn of turns) state.apply(turn);
   const record = (payload: string | undefined) => (payload === undefined ? {} : (decodePayload(payload) as Record<string, unknown>));
   const { outcome } = state;
+  const resumed = state.paused !== undefined && isReleased(row, turns);
   return {
     ...summaryOf(row),
-    status: state.tail === 0 ? statusOf(row) : state.status,
+    status: state.tail === 0 ? statusOf(row) : resumed ? (state.parked === undefined ? statusOf(row) : "Parked") : state.status,
     memo: record(state.start?.memo),
     variables: record(state.variables),
     historyLength: state.tail,
@@ -128,7 +130,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
       state.forked === undefined && { forkedFrom: { id: state.start.forkedFrom.id, runId: state.start.forkedFrom.run } }),
     ...(state.start?.retry !== undefined && { retryOf: state.start.retry.of }),
     ...(state.parked !== undefined && { parked: viewOfFailure(state.parked) }),
-    ...(state.paused !== undefined && { paused: { ...state.paused, at: new Date(state.paused.at) } }),
+    ...(state.paused !== undefined && !resumed && { paused: { ...state.paused, at: new Date(state.paused.at) } }),
   };
 }
 
@@ -161,9 +163,13 @@ export function runGraphOf(row: InstanceRow, turns: readonly Turn[]): RunGraph {
     ...graph,
     ...(turns.length === 0
       ? { workflow: row.workflow, version: row.version, status: statusOf(row) }
-      : { status: graph.status ?? statusOf(row) }),
+      : { status: graph.status === undefined || (graph.status === "Paused" && isReleased(row, turns)) ? statusOf(row) : graph.status }),
   };
 }
+
+/** Whether a pause that a history shows is that of another run: a fork does not take it over. */
+const isReleased = (row: InstanceRow, turns: readonly Turn[]): boolean =>
+  row.origin !== undefined && row.origin.importedAt === undefined && awaitsCopy(row, turns);
 
 /** The facts as events, payloads as they are stored: a graph shows none. */
 function* eventsOf(turns: readonly Turn[]): Generator<HistoryEvent> {

@@ -3,7 +3,8 @@
  *
  * 1. A schema is compiled once, when its route is registered.
  * 2. All violations are reported, one per place, up to `maxViolations`. Where the only thing wrong is a name, the code says so.
- * 3. A typed body may hold a Map, a Date or another object where the schema says object. They have no own properties to find fault with, so they are refused by their prototype.
+ * 3. Of what may be one of several things, and says by its `type` which, the violations of that one are reported.
+ * 4. A typed body may hold a Map, a Date or another object where the schema says object. They have no own properties to find fault with, so they are refused by their prototype.
  */
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler";
@@ -23,13 +24,35 @@ export function bodyCheck(schema: TObject): (body: unknown) => void {
 function refuse(errors: Iterable<ValueError>): never {
   const found = new Map<string, Violation>();
   let onlyNames = true;
-  for (const error of errors) {
+  for (const error of inVariants(errors)) {
     if (found.has(error.path)) continue;
     if (found.size === maxViolations) break;
     found.set(error.path, { pointer: error.path, message: messageOf(error) });
     onlyNames &&= isNameSchema(error.schema) && typeof error.value === "string";
   }
   throw violation("The body", [...found.values()], onlyNames ? "INVALID_NAME" : "SCHEMA_VIOLATION");
+}
+
+/** Where a body may be one of several objects that a property tells apart: what is wrong with the one that it says it is. */
+function* inVariants(errors: Iterable<ValueError>): Generator<ValueError> {
+  for (const error of errors) {
+    const variants = error.type === ValueErrorType.Union ? variantsOf(error.schema) : undefined;
+    if (variants === undefined || typeof error.value !== "object" || error.value === null) {
+      yield error;
+      continue;
+    }
+    const type: unknown = Reflect.get(error.value, "type");
+    const variant = variants.findIndex((names) => names.includes(type as string));
+    if (variant >= 0) yield* inVariants(error.errors[variant] ?? []);
+    else yield { ...error, path: `${error.path}/type`, schema: { ...error.schema, enum: variants.flat() } };
+  }
+}
+
+/** The values of `type` of each variant of a union; undefined when that does not tell them apart. */
+function variantsOf(schema: TSchema): readonly (readonly string[])[] | undefined {
+  const members: readonly TSchema[] = schema.anyOf ?? [];
+  const variants = members.map(({ properties }): readonly string[] | undefined => properties?.type?.enum);
+  return variants.every((names) => names !== undefined) ? variants : undefined;
 }
 
 function messageOf(error: ValueError): string {

@@ -31,6 +31,10 @@ export function cloudEventOf(request: FastifyRequest, route: Route, check: (even
   return event;
 }
 
+/** The pointer to an attribute of the event that a request carries. */
+export const attributePointer = (request: FastifyRequest, attribute: string): string =>
+  isBinary(request) ? header(attribute) : `/${attribute}`;
+
 /** The pointer to the data of the event that a request carries. */
 export const dataPointer = (request: FastifyRequest): string => (isBinary(request) ? "" : "/data");
 
@@ -81,7 +85,9 @@ function checkTexts(event: object, at: string): void {
   const violations: Violation[] = [];
   for (const [attribute, value] of Object.entries(event)) {
     const pointer = `${at}${attribute.replaceAll("~", "~0").replaceAll("/", "~1")}`;
-    if (!extension.test(attribute)) violations.push({ pointer, message: "is no attribute: their names are of a-z and 0-9" });
+    if (attribute === "data_base64")
+      violations.push({ pointer, message: "is not taken: the data of an event is JSON here; give it as `data`" });
+    else if (!extension.test(attribute)) violations.push({ pointer, message: "is no attribute: their names are of a-z and 0-9" });
     else if (attribute !== "data" && typeof value === "string" && !value.isWellFormed())
       violations.push({ pointer, message: "holds half a character" });
   }

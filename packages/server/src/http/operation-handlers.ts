@@ -1,5 +1,5 @@
 /** What is done to instances as a whole: forks, resets, exports and imports, removal, batches. */
-import { type BatchFilter, type BatchOperation, type BatchOperationBody, instant, type NewRun } from "@wovyr/sdk/internal";
+import { type BatchFilter, type BatchOperation, type BatchOperationBody, type NewRun, readAt, zonedInstant } from "@wovyr/sdk/internal";
 import { type Answer, replayedHeader, taken } from "./answer.ts";
 import type { Handlers } from "./handler.ts";
 import { streamLines } from "./line-stream.ts";
@@ -72,7 +72,9 @@ function filterOf({ status, startedAfter, startedBefore, ...rest }: BatchOperati
   return {
     ...rest,
     ...(status !== undefined && { statuses: status }),
-    ...(startedAfter !== undefined && { startedAfter: new Date(instant(startedAfter, "startedAfter")) }),
-    ...(startedBefore !== undefined && { startedBefore: new Date(instant(startedBefore, "startedBefore")) }),
+    ...(startedAfter !== undefined && { startedAfter: timeAt("/filter/startedAfter", startedAfter) }),
+    ...(startedBefore !== undefined && { startedBefore: timeAt("/filter/startedBefore", startedBefore) }),
   };
 }
+
+const timeAt = (pointer: string, text: string) => new Date(readAt(pointer, (what) => zonedInstant(text, what)));

@@ -2,13 +2,14 @@ import {
   ApiError,
   type BatchBody,
   type BatchItem,
-  instant,
   milliseconds,
   problemOf,
+  readAt,
   resolveRunTimeouts,
   type StartBody,
   type StartEvent,
   type StartRequest,
+  zonedInstant,
 } from "@wovyr/sdk/internal";
 import { replayedHeader } from "./answer.ts";
 import type { Handlers } from "./handler.ts";
@@ -38,14 +39,17 @@ export function startHandlers(polls: LongPolls): Pick<Handlers, "startInstance" 
     },
 
     async startBatch({ operations, names, body, idempotencyKey }) {
-      const requests = body.items.map((item, index) => startRequest(names.name, item, keyOf(item, index, idempotencyKey)));
+      const requests = body.items.map((item, index) =>
+        startRequest(names.name, item, keyOf(item, index, idempotencyKey), `/items/${index}`),
+      );
       const items = await operations.startBatch(requests);
       return { status: 200, value: { items: items.map(batchItem) } };
     },
   };
 }
 
-function startRequest(workflow: string, body: StartBody, idempotencyKey: string | undefined): StartRequest {
+/** `at` points to where it stands in the request's body. */
+function startRequest(workflow: string, body: StartBody, idempotencyKey: string | undefined, at = ""): StartRequest {
   const { input, id, version, startAt, delay, timeout, attributes, memo, correlationId, onConflict, event } = body;
   if (startAt !== undefined && delay !== undefined) {
     throw new ApiError("startAt and delay both say when to start: give one of them", { code: "INVALID_OPTION" });
@@ -55,9 +59,9 @@ function startRequest(workflow: string, body: StartBody, idempotencyKey: string 
     input,
     ...(id !== undefined && { id }),
     ...(version !== undefined && { version }),
-    ...(startAt !== undefined && { startAt: instant(startAt, "startAt") }),
-    ...(delay !== undefined && { delay: milliseconds(delay, "delay") }),
-    ...(timeout !== undefined && { timeout: resolveRunTimeouts(timeout, "timeout") }),
+    ...(startAt !== undefined && { startAt: readAt(`${at}/startAt`, (what) => zonedInstant(startAt, what)) }),
+    ...(delay !== undefined && { delay: readAt(`${at}/delay`, (what) => milliseconds(delay, what)) }),
+    ...(timeout !== undefined && { timeout: readAt(`${at}/timeout`, () => resolveRunTimeouts(timeout, "timeout")) }),
     ...(attributes !== undefined && { attributes }),
     ...(memo !== undefined && { memo }),
     ...(correlationId !== undefined && { correlationId }),

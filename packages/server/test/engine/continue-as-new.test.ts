@@ -1,6 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { activity, all, awaitEvent, child, event, sleep, spawn, Type, update, WorkflowError, workflow } from "@wovyr/sdk";
+import {
+  activity,
+  all,
+  awaitEvent,
+  child,
+  compensateNow,
+  event,
+  saga,
+  sleep,
+  spawn,
+  Type,
+  update,
+  WorkflowError,
+  workflow,
+} from "@wovyr/sdk";
 import { memoryStore, type StoreProvider } from "@wovyr/server";
 import { inCase, inEachCache } from "./case.ts";
 
@@ -252,4 +266,39 @@ test("a run that goes on as a version that is not registered waits for it, and t
     assert.deepEqual(told, ['workflow "moving" version "9" is not registered here; it waits until it is']);
     await env.client.handle("m").terminate();
   });
+});
+
+test("what is registered to be undone when a run continues as new is warned of, once; what is undone before, or by no policy, is not", async () => {
+  const undo = activity("undo", async (_: string) => {});
+  const book = activity("book", async (what: string) => what);
+  const cases: [string, { compensation?: { on: "manual" | "never" } }, boolean, string | undefined][] = [
+    ["plain", {}, false, '"book", "book"'],
+    ["by-hand", { compensation: { on: "manual" } }, false, '"book", "book"'],
+    ["undone", {}, true, undefined],
+    ["never", { compensation: { on: "never" } }, false, undefined],
+  ];
+  for (const [name, options, undoes, named] of cases) {
+    const trips = workflow(name, { ...options, input: Type.Number() }, async function* (left, ctx) {
+      yield* book("a").compensate((booked) => undo(booked));
+      yield* saga(async function* () {
+        yield* book("b").compensate((booked) => undo(booked));
+      });
+      if (undoes) yield* compensateNow();
+      return left === 0 ? "end" : yield* ctx.continueAsNew(left - 1);
+    });
+    await inEachCache({ workflows: [trips] }, async (env) => {
+      const run = await env.start(trips, 1);
+      assert.equal(await run.result(), "end");
+      await env.restart();
+      const warnings = env.logs.filter(({ level, message }) => level === "warn" && /continues as new/.test(message));
+      assert.deepEqual(
+        warnings
+          .map(({ data }) => data as { run?: string; compensations?: number })
+          .map(({ run: of, compensations }) => [of, compensations]),
+        named === undefined ? [] : [[run.runId, 2]],
+        name,
+      );
+      if (named !== undefined) assert.ok(warnings[0]?.message.includes(`nobody undoes ${named} any more`), warnings[0]?.message);
+    });
+  }
 });

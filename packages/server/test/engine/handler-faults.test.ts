@@ -34,6 +34,33 @@ test("a run whose code is not here ends by termination and immediate cancellatio
   });
 });
 
+test("a run whose version is not registered says so to queries and updates, with its name, and answers when it is there again", async () => {
+  const versioned = (version: string) =>
+    workflow("versioned", { version }, async function* (_: undefined, ctx) {
+      ctx.onQuery(Look, (what) => `${version}: ${what}`);
+      ctx.onUpdate(Add, { handler: (n) => n + 1 });
+      yield* awaitEvent(Done);
+    });
+  const [first, second] = [versioned("1"), versioned("2")];
+  await inEachCache({ workflows: [first] }, async (env) => {
+    const [open, closed] = [await env.start(first, undefined, { id: "o" }), await env.start(first, undefined, { id: "c" })];
+    await closed.send(Done);
+    await closed.result();
+    await env.restart({ workflows: [second] });
+    const missing = (error: unknown) =>
+      code("VERSION_NOT_REGISTERED")(error) && /^Version "1" of workflow "versioned" is not registered here/.test((error as Error).message);
+    await assert.rejects(open.update(Add, 1), missing);
+    for (const run of [open, closed]) await assert.rejects(run.query(Look, "x"), missing);
+    const { status, unregistered } = await open.describe();
+    assert.deepEqual([status, unregistered], ["Waiting", true]);
+    await env.restart({ workflows: [second, first] });
+    assert.equal(await open.update(Add, 1), 2);
+    assert.equal(await closed.query(Look, "x"), "1: x");
+    await open.send(Done);
+    await open.result();
+  });
+});
+
 test("a handler, a query or a validator that returns a promise is told what is wrong; its rejection harms nobody", async () => {
   const promising = workflow("promising", async function* (which: string, ctx) {
     const promise = () => Promise.reject(new Error("adrift")) as never;

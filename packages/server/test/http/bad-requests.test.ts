@@ -251,8 +251,11 @@ const badStarts: readonly (readonly [what: string, body: object, code: ErrorCode
     ["/attributes/a", "/attributes/b", "/attributes/d e"],
   ],
   ["an array as attributes", { attributes: [] }, "SCHEMA_VIOLATION", ["/attributes"]],
-  ["a delay that is none", { delay: "soon" }, "INVALID_DURATION", []],
-  ["a time that is none", { startAt: "soon" }, "INVALID_DURATION", []],
+  ["a delay that is none", { delay: "soon" }, "INVALID_DURATION", ["/delay"]],
+  ["a time limit that is none", { timeout: "soon" }, "INVALID_DURATION", ["/timeout"]],
+  ["a time that is none", { startAt: "soon" }, "INVALID_DURATION", ["/startAt"]],
+  ["a day without a time", { startAt: "2030-01-01" }, "INVALID_DURATION", ["/startAt"]],
+  ["a time without a zone", { startAt: "2030-01-01T09:00:00" }, "INVALID_DURATION", ["/startAt"]],
   ["a delay and a time", { startAt: "2030-01-01T00:00:00Z", delay: 5 }, "INVALID_OPTION", []],
   ["an unknown version", { version: "99" }, "WORKFLOW_NOT_FOUND", []],
 ];
@@ -264,7 +267,7 @@ for (const [what, body, code, pointers] of badStarts) {
     assertProblem(answer, code, what);
     const errors = (answer.json.errors ?? []) as { pointer: string; message: string }[];
     assert.deepEqual(errors.map(({ pointer }) => pointer).sort(), [...pointers].sort());
-    for (const { message } of errors) assert.match(message, /^(must|is) /);
+    for (const { message } of errors) assert.match(message, /^((must|is) |(timeout: )?".*" (is|says) no )/);
   });
 }
 
@@ -277,6 +280,64 @@ test("an input that does not fit its schema is refused with pointers into the bo
   assertProblem(answer, "INVALID_INPUT", "order");
   const pointers = (answer.json.errors as { pointer: string }[]).map(({ pointer }) => pointer);
   assert.deepEqual(pointers.sort(), ["/input/id", "/input/total"]);
+});
+
+test("a property that is missing from an input is told once", async () => {
+  const answer = await send(routes.startInstance, { ...samples.startInstance, names: { name: "order" } }, { body: '{"input":{}}' });
+  assertProblem(answer, "INVALID_INPUT", "order");
+  const errors = answer.json.errors as { pointer: string; message: string }[];
+  assert.deepEqual(
+    errors.map(({ pointer, message }) => `${pointer} ${message}`),
+    ["/input/id Expected required property", "/input/total Expected required property"],
+  );
+});
+
+test("what is wrong with a query string is said of the parameter, and of nothing else", async () => {
+  const said: readonly (readonly [query: string, text: RegExp])[] = [
+    ["wait=-1", /^\/query\/wait -1 is negative; give /],
+    ["wait=5%20parsecs", /^\/query\/wait "5 parsecs" .*; give /],
+    ["runId=a%20b", /^\/query\/runId must be 1 to 255 characters /],
+    ["wait=soon&runId=", /^\/query\/wait "soon" .* \(and 1 more\)$/],
+  ];
+  for (const [query, text] of said) {
+    const answer = await rawRequest(served.url, { path: `/v1/instances/some/result?${query}` });
+    assert.ok(answer.status === 400 || answer.status === 422, query);
+    const [where, what] = String(answer.json.detail).split(" is not as it must be: ");
+    assert.equal(where, "The query string");
+    assert.match(String(what), text, query);
+  }
+  const listed = await rawRequest(served.url, { path: "/v1/instances?startedAfter=2026-01-01&startedBefore=yesterday" });
+  assert.equal(listed.json.code, "INVALID_DURATION");
+  assert.deepEqual(
+    (listed.json.errors as { pointer: string }[]).map(({ pointer }) => pointer),
+    ["/query/startedAfter", "/query/startedBefore"],
+  );
+  const array = await send(routes.startInstance, samples.startInstance, { body: "[]" });
+  assert.equal(array.json.detail, "The body is not as it must be: must be object");
+});
+
+const badOperations: readonly (readonly [operation: unknown, pointer: string, text: RegExp])[] = [
+  [{ type: "explode" }, "/operation/type", /^must be one of cancel, terminate, pause, resume, wake, send, reset, delete$/],
+  [{}, "/operation/type", /^must be one of cancel, /],
+  [{ type: "send" }, "/operation/event", /^is missing$/],
+  [{ type: "reset", to: "middle" }, "/operation/to", /^must be the number of the last event to keep/],
+  [{ type: "cancel", mode: "soft" }, "/operation/mode", /^must be one of graceful, immediate, compensate$/],
+  [{ type: "delete", reason: "x" }, "/operation/reason", /^is no property that may stand here$/],
+  ["cancel", "/operation", /^must be an operation/],
+];
+
+test("what is wrong with the operation of a batch is told where it is, with the operations that there are", async () => {
+  for (const [operation, pointer, text] of badOperations) {
+    const answer = await send(routes.startBatchOperation, samples.startBatchOperation, { body: JSON.stringify({ operation, filter: {} }) });
+    assertProblem(answer, "SCHEMA_VIOLATION", JSON.stringify(operation));
+    const errors = answer.json.errors as { pointer: string; message: string }[];
+    assert.deepEqual(
+      errors.map((each) => each.pointer),
+      [pointer],
+      JSON.stringify(errors),
+    );
+    assert.match(errors[0]?.message ?? "", text);
+  }
 });
 
 const badBatches: readonly (readonly [what: string, body: object, pointers: readonly string[]])[] = [

@@ -104,6 +104,13 @@ test("what is no CloudEvent of version 1.0 is refused with pointers, and nothing
   }
   const never = await structured({ ...attributes, id: "n1", time: "yesterday", data: { amount: 1 } });
   assert.deepEqual([never.status, never.json.code], [400, "INVALID_DURATION"]);
+  assert.deepEqual((never.json.errors as { pointer: string }[])[0]?.pointer, "/time");
+  const base64 = await structured({ ...attributes, id: "n2", data_base64: "eyJhbW91bnQiOjF9" });
+  assert.equal(base64.status, 422);
+  assert.match(
+    JSON.stringify(base64.json.errors),
+    /"\/data_base64","message":"is not taken: the data of an event is JSON here; give it as `data`"/,
+  );
   const right = await structured({ ...attributes, id: "n1", data: { amount: 1 } });
   assert.deepEqual([right.status, right.headers["idempotency-replayed"]], [202, undefined]);
 });

@@ -339,3 +339,28 @@ test("a crash at any write of a fork loses nothing and does nothing twice", asyn
   });
   assert.ok(crashes > 10, String(crashes));
 });
+
+test("a fork of a run that is paused is never shown as paused, from its first moment on", async () => {
+  const waiting = workflow("waiting", async function* () {
+    return yield* awaitEvent(Go);
+  });
+  await inEachCache({ workflows: [waiting] }, async (env) => {
+    const run = await env.start(waiting, undefined, { id: "p" });
+    await env.settle();
+    await run.pause();
+    const seen: unknown[] = [];
+    const look = async (id: string) => {
+      const { status, paused } = await env.client.handle(id).describe();
+      seen.push(status, paused, (await env.client.handle(id).graph()).status);
+    };
+    const asked = [];
+    for (let time = 0; time < 4; time++) asked.push(run.fork({ at: "last", id: `f${time}` }).then(({ id }) => look(id)));
+    await Promise.all(asked);
+    await env.settle();
+    await look("f0");
+    assert.deepEqual(
+      seen.filter(Boolean),
+      Array.from({ length: 10 }, () => "Waiting"),
+    );
+  });
+});

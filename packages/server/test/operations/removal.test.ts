@@ -130,3 +130,93 @@ test("times that are none are refused", () => {
   ] as const)
     assert.throws(() => retentionTimes(options as never), code(wanted), JSON.stringify(options));
 });
+
+test("a handle stays with its chain when the runs before are removed: it has the result of the last one, and of no other chain", async () => {
+  await inCase({ workflows, retention: { ContinuedAsNew: "90s" } }, async (env) => {
+    const run = await env.start(chain, 40, { id: "c" });
+    const waiting = run.result().catch((error) => error);
+    for (let time = 0; time < 3; time++) {
+      await env.advance("10m");
+      await assert.rejects(env.client.handle("c").history({ runId: run.runId })[Symbol.asyncIterator]().next(), code("INSTANCE_NOT_FOUND"));
+      assert.equal((await env.client.handle("c").describe()).status, "Waiting");
+      await assert.rejects(run.result({ timeout: 0 }), { code: "TIMED_OUT" });
+      await env.restart();
+    }
+    assert.equal(await run.result(), "end");
+    assert.equal(await waiting, "end");
+    assert.equal(await run.result(), "end");
+    const { runId: last } = await run.describe();
+    // The id is used again, by a chain of its own.
+    const other = await env.start(chain, 12, { id: "c" });
+    await env.advance("11m");
+    assert.equal(await run.result(), "end");
+    assert.equal(await env.client.handle("c").delete({ runId: last }), 1);
+    await assert.rejects(
+      run.result(),
+      code("INSTANCE_NOT_FOUND", /has no run ".*": it was removed, or never was there\. The newest run of this id is ".*" \(Waiting\)/),
+    );
+    assert.equal(await other.result(), "end");
+  });
+});
+
+test("a run in the middle of a chain that is removed breaks no chain, whatever the next one goes on from", async () => {
+  const retried = workflow(
+    "retried",
+    { retry: { maxAttempts: 6, initialDelay: "1m", backoff: "fixed", jitter: "none" } },
+    async function* (_: undefined, ctx) {
+      yield* awaitEvent(Go);
+      if (ctx.attempt < 3) throw new RangeError("not yet");
+      return "end";
+    },
+  );
+  const known = [...workflows, retried];
+  for (const gone of [[0], [1], [0, 1], [0, 1, 2], [1, 2]])
+    await inCase({ workflows: known }, async (env) => {
+      const chained = await env.start(chain, 3, { id: "c" });
+      await chained.result();
+      const tried = await env.start(retried, undefined, { id: "t" });
+      await env.settle();
+      const reset = await tried.reset({ to: "first" });
+      for (let time = 0; time < 2; time++) {
+        await reset.send(Go);
+        await env.advance("2m");
+      }
+      for (const id of ["c", "t"]) {
+        const runs: string[] = [];
+        for await (const { runId } of env.client.handle(id).runs()) runs.unshift(runId);
+        assert.equal(runs.length, 4, id);
+        for (const at of gone) assert.equal(await env.client.handle(id).delete({ runId: runs[at] }), 1);
+      }
+      assert.equal(await chained.result(), "end");
+      await env.restart();
+      await env.client.handle("t").send(Go);
+      assert.equal(await tried.result(), "end", `without ${gone}`);
+      assert.equal(await reset.result(), "end", `without ${gone}`);
+    });
+});
+
+test("the result of a fork is never that of its origin's chain, nor the other way round", async () => {
+  await inCase({ workflows, retention: { ContinuedAsNew: "30s" } }, async (env) => {
+    const run = await env.start(chain, 3, { id: "c" });
+    await env.advance("90s");
+    const fork = await env.client.handle(chain, "c").fork({ at: "first", id: "f" });
+    const refork = await fork.fork({ at: "first", id: "r" });
+    const reset = await refork.reset({ to: "first" });
+    for (const each of [run, fork, refork, reset]) assert.equal(await each.result(), "end");
+    await env.advance("20m");
+    for (const [each, id] of [
+      [run, "c"],
+      [fork, "f"],
+      [refork, "r"],
+      [reset, "r"],
+    ] as const) {
+      assert.equal(await each.result(), "end");
+      const [last] = await env.bareStore.listInstances("default", { id }, { limit: 1 });
+      const found = await env.engine.options.store.findInstance("default", id);
+      assert.equal(found?.run, last?.run);
+    }
+    // What the fork has of its past names a run of "c", which is none of its own.
+    const gone = (await env.state("f")).start?.firstRun;
+    assert.equal(gone, fork.runId);
+  });
+});

@@ -91,6 +91,7 @@ export class TestEnvironment implements AsyncDisposable {
   readonly #time: TimeSkip;
   readonly #eventFakes: EventFakes;
   readonly #dead = new Set<string>();
+  readonly #removed = new Map<string, string>();
   readonly #zombies = new Zombies();
   #fakes: Fakes;
   #session: Session | undefined;
@@ -339,11 +340,6 @@ export class TestEnvironment implements AsyncDisposable {
     return limitsOf(this.#options);
   }
 
-  /** Whether closed runs are removed when their time is over. */
-  get retains(): boolean {
-    return this.#options.retention !== undefined;
-  }
-
   /** How often the engine was dropped without a graceful end. */
   get crashes(): number {
     return this.#crashes;
@@ -352,6 +348,11 @@ export class TestEnvironment implements AsyncDisposable {
   /** What callers were told is done. */
   get acknowledged(): readonly Acknowledged[] {
     return this.#relay.acknowledged;
+  }
+
+  /** Ids of the runs that were removed, by run: because somebody asked for it, or their time was over. */
+  get removed(): ReadonlyMap<string, string> {
+    return this.#removed;
   }
 
   /** Rejections that nobody handled and warnings of the process, since the environment was made. Who reads it has been told: disposal is silent then. */
@@ -419,6 +420,7 @@ export class TestEnvironment implements AsyncDisposable {
       executed: (key) => this.executions.note(key),
       opened: (store) => this.#hear(bareStore(store)),
       wrong: (message) => this.#trouble.note(message),
+      removing: (run, id) => this.#removed.set(run, id),
       unrun: (message, at) => this.#unrun(message, at),
       moved: () => this.#time.changes.tell(),
       deadOwners: (owners) => owners.filter((owner) => this.#isDead(owner)),

@@ -11,11 +11,9 @@ import type { Operations } from "@wovyr/sdk/internal";
 /** What a caller was told is done. */
 export type Acknowledged =
   | { readonly kind: "start"; readonly id: string; readonly run: string }
-  | { readonly kind: "event"; readonly id: string; readonly name: string }
+  | { readonly kind: "event"; readonly id: string; readonly name: string; readonly idempotencyKey: string | undefined }
   | { readonly kind: "publication"; readonly id: string; readonly name: string; readonly started: readonly string[] }
-  | { readonly kind: "cancel" | "terminate"; readonly id: string }
-  /** Of one run, or of all that the id had. */
-  | { readonly kind: "delete"; readonly id: string; readonly run: string | undefined };
+  | { readonly kind: "cancel" | "terminate"; readonly id: string };
 
 export type Surroundings = {
   /** Awaits a call that is under way, while time may jump: it may wait for an outage to end. */
@@ -145,7 +143,7 @@ export class OperationsRelay {
         this.#noted(
           `send(${event}) to ${id}`,
           (operations) => operations.sendEvent(id, event, payload, options),
-          ({ replayed }) => (replayed ? [] : [{ kind: "event", id, name: event }]),
+          ({ replayed }) => (replayed ? [] : [{ kind: "event", id, name: event, idempotencyKey: options?.idempotencyKey }]),
         ),
       publish: (event, payload, options) =>
         this.#noted(
@@ -192,12 +190,7 @@ export class OperationsRelay {
           (operations) => operations.import(lines),
           (runs) => runs.flatMap(started),
         ),
-      delete: (id, options) =>
-        this.#noted(
-          `delete() of ${id}`,
-          (operations) => operations.delete(id, options),
-          () => [{ kind: "delete", id, run: options?.runId }],
-        ),
+      delete: (id, options) => this.#call(`delete() of ${id}`, (operations) => operations.delete(id, options)),
       startBatchOperation: (request) => this.#call("batches.start()", (operations) => operations.startBatchOperation(request)),
       getBatchOperation: (id) => this.#call(`batches.get(${id})`, (operations) => operations.getBatchOperation(id)),
       cancelBatchOperation: (id, options) =>

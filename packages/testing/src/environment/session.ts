@@ -12,6 +12,7 @@ import {
   EngineHost,
   type EngineLimits,
   type EngineLog,
+  type InstanceKey,
   inProcess,
   type Loop,
   type Random,
@@ -24,7 +25,7 @@ import {
 import { callOf, type Fakes } from "../fakes/fakes.ts";
 import { WrongTestError } from "../fakes/wrong-test.ts";
 import { CallsUnderWay } from "../faults/calls-under-way.ts";
-import { providerAround, type StoreCall, type StoreMethod } from "../faults/store-calls.ts";
+import { bareStore, providerAround, type StoreCall, type StoreMethod } from "../faults/store-calls.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Conductor } from "./conductor.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
@@ -56,6 +57,8 @@ export type SessionOptions = {
   readonly opened: (store: Store) => void;
   /** Hears what is wrong with the test itself, whatever the workflow makes of it. */
   readonly wrong: (message: string) => void;
+  /** Hears of every run that is about to be removed. */
+  readonly removing: (run: string, id: string) => void;
   /** Hears of every effect that a workflow made and never yielded, with its line, where that is known. */
   readonly unrun: (message: string, at: string | undefined) => void;
   /** Hears when something begins to move or has moved. */
@@ -235,8 +238,9 @@ export class Session {
     this.#options.moved();
   }
 
-  async #called({ method }: StoreCall, run: () => Promise<unknown>): Promise<unknown> {
+  async #called({ method, args }: StoreCall, run: () => Promise<unknown>): Promise<unknown> {
     try {
+      if (method === "deleteRuns") await this.#removing(args[0] as readonly InstanceKey[]);
       const value = await run();
       this.#failing.delete(method);
       return value;
@@ -245,6 +249,12 @@ export class Session {
       this.#failing.set(method, { method, times: times + 1, since, error: error as Error });
       throw error;
     }
+  }
+
+  async #removing(keys: readonly InstanceKey[]): Promise<void> {
+    const store = this.#store && bareStore(this.#store);
+    const rows = await Promise.all(keys.map((key) => store?.getInstance(key)));
+    for (const row of rows) if (row !== undefined) this.#options.removing(row.run, row.id);
   }
 
   #countedCodec(codec: PayloadCodec): PayloadCodec {
