@@ -25,7 +25,6 @@ async function work(): Promise<void> {
   const { start } = (await import(`./engines/${name}.js`)) as EngineModule;
   engineBegan = performance.now();
   const engine = await start({ database, directory, lastStep });
-  report({ kind: "processes", processes: engine.processes });
   if (task.kind === "begin") return engine.startLong(task.steps);
   if (task.kind === "recover") return;
   await measureEngine(engine, task.sizes, (result) => report({ kind: "result", result }));

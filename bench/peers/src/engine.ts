@@ -3,7 +3,7 @@
  *
  * 1. Steps cost nothing and return the time at which they ran. A sequence returns the milliseconds between its first step and its last.
  * 2. A run counts as done when the engine's own client, or its database, says that it is recorded as completed.
- * 3. `close` leaves no process behind; `processes` are those that have to be ended when it could not be called.
+ * 3. `close` leaves no process behind. What an engine starts stays in the process group of the engine's process, which is ended as a whole when that fails.
  */
 export type WorkloadName = "sequence" | "fanOut";
 
@@ -13,13 +13,11 @@ export type WaitingRun = {
 };
 
 export type Engine = {
-  /** Beside this process. */
-  readonly processes: readonly number[];
   /** One run from the call to its result, as the published client tells it. */
   run(workload: WorkloadName, size: number): Promise<number>;
   /** So many runs at once. */
   runAll(workload: WorkloadName, size: number, count: number): Promise<void>;
-  /** A run that waits for an event. */
+  /** A run that waits for an event, or will within a moment. */
   startWaiting(): Promise<WaitingRun>;
   /** A run of so many steps one after another, and a last one that calls `lastStep`. Resolves when it is recorded as started. */
   startLong(steps: number): Promise<void>;

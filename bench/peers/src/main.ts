@@ -13,7 +13,7 @@ import { install, versionsOf } from "./install.ts";
 import { fullSizes, quickSizes } from "./measures.ts";
 import { peers } from "./peers.ts";
 import { Results } from "./results.ts";
-import { runPeer } from "./run-peer.ts";
+import { interrupt, runPeer } from "./run-peer.ts";
 import { markdownOf } from "./table.ts";
 
 const flags = ["quick", "write", "latest"];
@@ -41,16 +41,19 @@ async function main(): Promise<void> {
   const { quick, write, latest, rounds, chosen } = read(process.argv.slice(2));
   install(latest);
   const postgres = await openPostgres();
-  let stopping: Promise<void> | undefined;
-  const stop = () => (stopping ??= postgres.stop());
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void stop().finally(() => process.exit(130)));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.once(signal, () => {
+      process.exitCode = 130;
+      interrupt();
+    });
+  }
   try {
     const began = performance.now();
     const results = new Results();
     for (let round = 0; round < rounds; round += 1) {
       for (let at = 0; at < chosen.length; at += 1) {
         const peer = chosen[(at + round) % chosen.length];
-        if (peer === undefined) continue;
+        if (peer === undefined || process.exitCode === 130) continue;
         console.error(`round ${round + 1} of ${rounds}: ${peer.title}`);
         results.add(peer, await runPeer(peer, quick ? quickSizes : fullSizes, postgres));
       }
@@ -64,9 +67,9 @@ async function main(): Promise<void> {
     const versions = new Map(chosen.map((peer) => [peer, versionsOf(peer)]));
     const text = markdownOf({ peers: chosen, results, rounds, about, versions });
     console.log(text);
-    if (write) writeFileSync(page, text);
+    if (write && process.exitCode === undefined) writeFileSync(page, text);
   } finally {
-    await stop();
+    await postgres.stop();
   }
 }
 

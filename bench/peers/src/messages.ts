@@ -12,7 +12,6 @@ export type Task =
 export type Order = { readonly engine: string; readonly database: string; readonly directory: string; readonly task: Task };
 
 export type Report =
-  | { readonly kind: "processes"; readonly processes: readonly number[] }
   | { readonly kind: "result"; readonly result: Value | Failure }
   /** The last step began so many milliseconds after the start of the process, and of the engine in it. */
   | { readonly kind: "lastStep"; readonly sinceProcess: number; readonly sinceEngine: number }

@@ -3,6 +3,7 @@
  *
  * 1. It has a process, a database and a directory of its own. The recovery has others, and two processes: the first is killed in the last step of a long run.
  * 2. Whatever happens, its processes are ended and its database and directory removed, and what happened is told as the reason of the values that are missing.
+ * 3. Each of its processes leads a process group, in which is what it starts (Restate's server), so that all of them can be ended together.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -43,8 +44,9 @@ async function inPlace<T>(postgres: BenchPostgres, work: (place: Place) => Promi
 
 async function measured(peer: Peer, sizes: Sizes, place: Place): Promise<(Value | Failure)[]> {
   const results: (Value | Failure)[] = [];
-  const child = new EngineProcess(peer, place, { kind: "measure", sizes });
+  let child: EngineProcess | undefined;
   try {
+    child = new EngineProcess(peer, place, { kind: "measure", sizes });
     await child.until(measureSeconds(sizes), (report) => {
       if (report.kind === "result") results.push(report.result);
       return report.kind === "done";
@@ -56,7 +58,7 @@ async function measured(peer: Peer, sizes: Sizes, place: Place): Promise<(Value 
       if (!known && !recoveryMeasures.includes(measure)) results.push({ measure, failure });
     }
   } finally {
-    await child.kill();
+    await child?.kill();
   }
   return results;
 }
@@ -81,7 +83,7 @@ async function untilLastStep(child: EngineProcess, seconds: number): Promise<Las
   try {
     await child.until(seconds, (report) => {
       if (report.kind === "lastStep") last = report;
-      return last !== undefined && child.known;
+      return last !== undefined;
     });
   } finally {
     await child.kill();
@@ -89,24 +91,33 @@ async function untilLastStep(child: EngineProcess, seconds: number): Promise<Las
   return last as LastStep;
 }
 
+/** Ends what runs, and lets nothing more begin. */
+export function interrupt(): void {
+  EngineProcess.interrupt();
+}
+
 class EngineProcess {
+  static readonly #open = new Set<EngineProcess>();
+  static #interrupted = false;
   readonly #child: ChildProcess;
   readonly #ended: Promise<void>;
-  #processes: readonly number[] | undefined;
+
+  static interrupt(): void {
+    EngineProcess.#interrupted = true;
+    for (const open of EngineProcess.#open) void open.kill();
+  }
 
   constructor(peer: Peer, place: Place, task: Task) {
+    if (EngineProcess.#interrupted) throw new Error("interrupted");
     const order: Order = { engine: peer.name, ...place, task };
     this.#child = fork(join(import.meta.dirname, "engine-process.js"), [JSON.stringify(order)], {
       execArgv: nodeFlags,
       env: { ...process.env, NODE_ENV: "production" },
       stdio: ["ignore", "ignore", "inherit", "ipc"],
+      detached: true,
     });
-    this.#ended = new Promise((resolve) => this.#child.once("exit", () => resolve()));
-  }
-
-  /** Whether it told which processes belong to it. */
-  get known(): boolean {
-    return this.#processes !== undefined;
+    this.#ended = new Promise((resolve) => this.#child.once("close", () => resolve()));
+    EngineProcess.#open.add(this);
   }
 
   /** Resolves when a report is the one that is waited for. */
@@ -118,7 +129,6 @@ class EngineProcess {
         then();
       };
       this.#child.on("message", (report: Report) => {
-        if (report.kind === "processes") this.#processes = report.processes;
         if (report.kind === "failed") settle(() => reject(new Error(report.failure)));
         else if (isLast(report)) settle(resolve);
       });
@@ -127,19 +137,17 @@ class EngineProcess {
     });
   }
 
-  /** Ends it and what belongs to it, without a word. */
+  /** Ends its group, without a word. */
   async kill(): Promise<void> {
-    for (const process of this.#processes ?? []) kill(process);
-    this.#child.kill("SIGKILL");
+    EngineProcess.#open.delete(this);
+    const { pid } = this.#child;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch {
+      // All of the group have ended already.
+    }
     await this.#ended;
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch {
-    // It has ended already.
   }
 }
 

@@ -8,6 +8,7 @@
 import { readFileSync } from "node:fs";
 import { Absurd } from "absurd-sdk";
 import pg from "pg";
+import { Arrivals } from "../arrivals.ts";
 import { type Engine, type EngineOptions, timeOfDay, type WorkloadName } from "../engine.ts";
 import { Tally } from "../tally.ts";
 
@@ -26,6 +27,7 @@ export async function start({ database, lastStep }: EngineOptions): Promise<Engi
   const app = new Absurd({ db: pool, log: silent });
   await app.createQueue();
   const tally = new Tally();
+  const arrivals = new Arrivals();
   app.registerTask<number, number>({ name: "sequence" }, async (steps, context) => {
     const first = await stepOf(context);
     let last = first;
@@ -39,6 +41,7 @@ export async function start({ database, lastStep }: EngineOptions): Promise<Engi
     return times.length;
   });
   app.registerTask<string, null>({ name: "waiting" }, async (event, context) => {
+    arrivals.arrive(event);
     await context.awaitEvent(event);
     return null;
   });
@@ -59,7 +62,6 @@ export async function start({ database, lastStep }: EngineOptions): Promise<Engi
   await app.startWorker(worker);
   let events = 0;
   return {
-    processes: [],
     run: async (workload: WorkloadName, size) => Number(await resultOf((await app.spawn(workload, size)).taskID)),
     async runAll(workload, size, count) {
       const before = { returned: tally.returned, completed: await completed() };
@@ -69,7 +71,9 @@ export async function start({ database, lastStep }: EngineOptions): Promise<Engi
     async startWaiting() {
       events += 1;
       const event = `go-${process.pid}-${events}`;
+      const arrival = arrivals.of(event);
       const { taskID } = await app.spawn("waiting", event);
+      await arrival;
       return {
         async deliver() {
           await Promise.all([app.emitEvent(event), resultOf(taskID)]);

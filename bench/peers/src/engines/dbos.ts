@@ -53,7 +53,6 @@ export async function start({ database, lastStep }: EngineOptions): Promise<Engi
   });
   await DBOS.launch();
   return {
-    processes: [],
     run,
     runAll: (workload, size, count) => bounded(inFlight, count, () => run(workload, size)),
     async startWaiting() {

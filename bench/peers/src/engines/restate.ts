@@ -3,6 +3,7 @@
  *
  * 1. One node with all roles and the default number of partitions, telemetry off. Requests go through the ingress over HTTP, to the endpoint over HTTP/2.
  * 2. A second start in the same directory finds the data, and the ports that the deployment is registered under.
+ * 3. The SDK calls `Promise.withResolvers`, which Node has from 22 on. It gets one where there is none, so that all engines run on the same Node.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -12,16 +13,29 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import * as restate from "@restatedev/restate-sdk";
 import * as clients from "@restatedev/restate-sdk-clients";
+import { Arrivals } from "../arrivals.ts";
 import { bounded, type Engine, type EngineOptions, timeOfDay } from "../engine.ts";
 
 const inFlight = 200;
 const patienceMilliseconds = 60_000;
 const askAgainMilliseconds = 5;
 
+Object.assign(Promise, { withResolvers: Reflect.get(Promise, "withResolvers") ?? withResolvers });
+
+function withResolvers() {
+  let resolve: (value: unknown) => void = () => {};
+  let reject: (reason: unknown) => void = () => {};
+  const promise = new Promise((settle, fail) => {
+    resolve = settle;
+    reject = fail;
+  });
+  return { promise, resolve, reject };
+}
+
 const stepOf = (context: restate.Context) => context.run("step", timeOfDay);
 
-/** Those who wait to learn what a run waits for, by its key. */
-const awakeables = new Map<string, (id: string) => void>();
+/** What runs wait for, by the key that they were given. */
+const awakeables = new Arrivals<string>();
 
 function serviceWith(lastStep: () => Promise<void>) {
   return restate.service({
@@ -37,7 +51,7 @@ function serviceWith(lastStep: () => Promise<void>) {
         (await restate.RestatePromise.all(Array.from({ length: width }, () => stepOf(context)))).length,
       waiting: async (context: restate.Context, key: string) => {
         const { id, promise } = context.awakeable<null>();
-        awakeables.get(key)?.(id);
+        awakeables.arrive(key, id);
         await promise;
       },
       long: async (context: restate.Context, steps: number) => {
@@ -51,6 +65,7 @@ function serviceWith(lastStep: () => Promise<void>) {
 type Ports = { readonly node: number; readonly ingress: number; readonly admin: number; readonly endpoint: number };
 
 export async function start({ directory, lastStep }: EngineOptions): Promise<Engine> {
+  process.env.RESTATE_LOGGING ??= "ERROR";
   const file = join(directory, "ports.json");
   const known = existsSync(file);
   const ports = known ? (JSON.parse(readFileSync(file, "utf8")) as Ports) : await freePorts();
@@ -69,16 +84,14 @@ export async function start({ directory, lastStep }: EngineOptions): Promise<Eng
   const sender = ingress.serviceSendClient<typeof service>({ name: "bench" });
   let keys = 0;
   return {
-    processes: server.pid === undefined ? [] : [server.pid],
     run: async (workload, size) => client[workload](size),
     runAll: (workload, size, count) => bounded(inFlight, count, async () => client[workload](size)),
     async startWaiting() {
       keys += 1;
       const key = `${process.pid}-${keys}`;
-      const known = new Promise<string>((resolve) => awakeables.set(key, resolve));
+      const arrival = awakeables.of(key);
       const result = client.waiting(key);
-      const id = await known;
-      awakeables.delete(key);
+      const id = await arrival;
       return {
         async deliver() {
           await Promise.all([ingress.resolveAwakeable(id, null), result]);
@@ -115,7 +128,7 @@ function startServer(directory: string, ports: Ports): ChildProcess {
       RESTATE_INGRESS__BIND_ADDRESS: at(ports.ingress),
       RESTATE_ADMIN__BIND_ADDRESS: at(ports.admin),
       RESTATE_DISABLE_TELEMETRY: "true",
-      RESTATE_LOG_FILTER: "error",
+      RESTATE_LOG_FILTER: "error,octocrab=off",
     },
   });
   process.once("exit", () => server.kill("SIGKILL"));

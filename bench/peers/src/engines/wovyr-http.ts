@@ -11,7 +11,6 @@ export async function start({ database }: EngineOptions): Promise<Engine> {
   const client = createClient({ url: await addressOf(child) });
   return {
     ...engineOver(client),
-    processes: child.pid === undefined ? [] : [child.pid],
     startLong: () => Promise.reject(new Error("recovery has nothing to do with HTTP: it is measured in process")),
     async close() {
       const ended = new Promise((resolve) => child.once("exit", resolve));

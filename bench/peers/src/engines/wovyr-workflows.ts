@@ -34,7 +34,7 @@ export function workflowsWith(lastStep: () => Promise<void>) {
 
 const named = { sequence, fanOut } satisfies Record<WorkloadName, unknown>;
 
-export function engineOver(client: Client): Omit<Engine, "processes" | "startLong" | "close"> {
+export function engineOver(client: Client): Omit<Engine, "startLong" | "close"> {
   const run = (workload: WorkloadName, size: number): Promise<number> => client.execute(named[workload], size);
   return {
     run,

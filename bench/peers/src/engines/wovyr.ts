@@ -9,7 +9,6 @@ export async function start({ database, lastStep }: EngineOptions): Promise<Engi
   const { client } = orchestrator;
   return {
     ...engineOver(client),
-    processes: [],
     async startLong(steps) {
       await client.start(long, steps);
     },
