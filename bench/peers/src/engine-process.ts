@@ -27,7 +27,7 @@ async function work(): Promise<void> {
   const engine = await start({ database, directory, lastStep });
   if (task.kind === "begin") return engine.startLong(task.steps);
   if (task.kind === "recover") return;
-  await measureEngine(engine, task.sizes, (result) => report({ kind: "result", result }));
+  await measureEngine(engine, { ...task, report: (result) => report({ kind: "result", result }) });
   await engine.close();
   report({ kind: "done" });
 }

@@ -1,4 +1,9 @@
-/** Measures one engine: throughput first, while nothing waits, then latency of the idle engine. */
+/**
+ * Measures one engine: throughput first, while nothing waits, then latency of the idle engine.
+ *
+ * Processor time is that of this process and its children (Restate's server) and of the database's processes, during the measurement of throughput.
+ */
+import { familySeconds } from "../../src/cpu.ts";
 import { percentile } from "../../src/measure.ts";
 import type { Engine, WorkloadName } from "./engine.ts";
 import { fanOutWidth, latencySteps, type MeasureName, type Sizes, sequenceSteps } from "./measures.ts";
@@ -10,7 +15,14 @@ export type Failure = { readonly measure: MeasureName; readonly failure: string 
 const settleMilliseconds = 50;
 const leastLatencies = 5;
 
-export async function measureEngine(engine: Engine, sizes: Sizes, report: (result: Value | Failure) => void): Promise<void> {
+export type MeasureOptions = {
+  readonly sizes: Sizes;
+  /** The database server's first process, when its processor time can be read. */
+  readonly postmaster: number | undefined;
+  readonly report: (result: Value | Failure) => void;
+};
+
+export async function measureEngine(engine: Engine, { sizes, postmaster, report }: MeasureOptions): Promise<void> {
   const take = async (measure: MeasureName, work: () => Promise<void>): Promise<void> => {
     try {
       await work();
@@ -18,10 +30,17 @@ export async function measureEngine(engine: Engine, sizes: Sizes, report: (resul
       report({ measure, failure: error instanceof Error ? error.message : String(error) });
     }
   };
-  const throughput = (measure: MeasureName, workload: WorkloadName, size: number, runs: number) =>
+  const throughput = (measure: "oneStep" | "sequence" | "fanOut", workload: WorkloadName, size: number, runs: number) =>
     take(measure, async () => {
-      await perSecond(sizes.warmUpSeconds, runs * size, () => engine.runAll(workload, size, runs));
-      report({ measure, value: await perSecond(sizes.seconds, runs * size, () => engine.runAll(workload, size, runs)) });
+      const round = () => engine.runAll(workload, size, runs);
+      await repeat(sizes.warmUpSeconds, round);
+      const cpuBefore = cpuSeconds(postmaster);
+      const { rounds, seconds } = await repeat(sizes.seconds, round);
+      const cpuAfter = cpuSeconds(postmaster);
+      const units = rounds * runs * size;
+      report({ measure, value: units / seconds });
+      if (cpuBefore === undefined || cpuAfter === undefined) report({ measure: `${measure}Cpu`, failure: "it cannot be read here" });
+      else report({ measure: `${measure}Cpu`, value: ((cpuAfter - cpuBefore) * 1e6) / units });
     });
   await throughput("oneStep", "sequence", 1, sizes.oneStepRuns);
   await throughput("sequence", "sequence", sequenceSteps, sizes.sequenceRuns);
@@ -45,15 +64,21 @@ export async function measureEngine(engine: Engine, sizes: Sizes, report: (resul
   });
 }
 
-/** Whole rounds of `units` for about `seconds`. */
-async function perSecond(seconds: number, units: number, round: () => Promise<void>): Promise<number> {
+/** Whole rounds for about so many seconds. */
+async function repeat(seconds: number, round: () => Promise<void>): Promise<{ rounds: number; seconds: number }> {
   const began = performance.now();
   let rounds = 0;
   do {
     await round();
     rounds += 1;
   } while (performance.now() - began < seconds * 1_000);
-  return (rounds * units * 1_000) / (performance.now() - began);
+  return { rounds, seconds: (performance.now() - began) / 1_000 };
+}
+
+function cpuSeconds(postmaster: number | undefined): number | undefined {
+  const here = familySeconds(process.pid);
+  const there = postmaster === undefined ? undefined : familySeconds(postmaster);
+  return here === undefined || there === undefined ? undefined : here + there;
 }
 
 /** Sorted; the first tenth is the warm-up and left out. */

@@ -3,6 +3,9 @@ export type MeasureName =
   | "oneStep"
   | "sequence"
   | "fanOut"
+  | "oneStepCpu"
+  | "sequenceCpu"
+  | "fanOutCpu"
   | "latency"
   | "latencyHigh"
   | "stepLatency"
@@ -37,6 +40,9 @@ export const measures: readonly Measure[] = [
   { name: "oneStep", title: "Workflows of 1 step", unit: "workflows/s", better: "more", reach: throughput },
   { name: "sequence", title: `Workflows of ${sequenceSteps} steps`, unit: "steps/s", better: "more", reach: throughput },
   { name: "fanOut", title: `Fan-out of ${fanOutWidth} steps`, unit: "steps/s", better: "more", reach: throughput },
+  { name: "oneStepCpu", title: "Processor time of a workflow of 1 step", unit: "µs", better: "less" },
+  { name: "sequenceCpu", title: `Processor time of a step of ${sequenceSteps}`, unit: "µs", better: "less" },
+  { name: "fanOutCpu", title: `Processor time of a step of a fan-out of ${fanOutWidth}`, unit: "µs", better: "less" },
   { name: "latency", title: "1-step workflow, idle engine, p50", unit: "ms", better: "less", reach: half },
   { name: "latencyHigh", title: "1-step workflow, idle engine, p99", unit: "ms", better: "less" },
   { name: "stepLatency", title: `From step to step of ${latencySteps}, idle engine, p50`, unit: "ms", better: "less", reach: half },

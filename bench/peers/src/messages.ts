@@ -3,7 +3,7 @@ import type { Failure, Value } from "./measure-engine.ts";
 import type { Sizes } from "./measures.ts";
 
 export type Task =
-  | { readonly kind: "measure"; readonly sizes: Sizes }
+  | { readonly kind: "measure"; readonly sizes: Sizes; readonly postmaster: number | undefined }
   /** Start a long run, and stop at its last step without ending it. */
   | { readonly kind: "begin"; readonly steps: number }
   /** Find the long run, and tell when its last step is reached. */

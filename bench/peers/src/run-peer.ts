@@ -26,7 +26,7 @@ const measureSeconds = (sizes: Sizes) => 60 + 6 * (sizes.seconds + sizes.warmUpS
 type Place = { readonly database: string; readonly directory: string };
 
 export async function runPeer(peer: Peer, sizes: Sizes, postgres: BenchPostgres): Promise<(Value | Failure)[]> {
-  const results = await inPlace(postgres, (place) => measured(peer, sizes, place));
+  const results = await inPlace(postgres, (place) => measured(peer, sizes, postgres.postmaster, place));
   if (peer.recovers) results.push(...(await inPlace(postgres, (place) => recovered(peer, place))));
   return results;
 }
@@ -42,11 +42,11 @@ async function inPlace<T>(postgres: BenchPostgres, work: (place: Place) => Promi
   }
 }
 
-async function measured(peer: Peer, sizes: Sizes, place: Place): Promise<(Value | Failure)[]> {
+async function measured(peer: Peer, sizes: Sizes, postmaster: number | undefined, place: Place): Promise<(Value | Failure)[]> {
   const results: (Value | Failure)[] = [];
   let child: EngineProcess | undefined;
   try {
-    child = new EngineProcess(peer, place, { kind: "measure", sizes });
+    child = new EngineProcess(peer, place, { kind: "measure", sizes, postmaster });
     await child.until(measureSeconds(sizes), (report) => {
       if (report.kind === "result") results.push(report.result);
       return report.kind === "done";

@@ -16,7 +16,7 @@ const notMeasured = [
   "a network between the parts, and more than one machine or orchestrator process",
   "payloads of more than a few bytes, and steps that do anything",
   "hours of operation: databases are new, so that autovacuum, checkpoints and the peers' clean-up play no part",
-  "processor time and memory",
+  "memory",
   "what else each of them offers, and what each promises: DBOS begins the runs of a dead process again at its next start without looking whether it is dead",
 ];
 

@@ -65,7 +65,6 @@ function serviceWith(lastStep: () => Promise<void>) {
 type Ports = { readonly node: number; readonly ingress: number; readonly admin: number; readonly endpoint: number };
 
 export async function start({ directory, lastStep }: EngineOptions): Promise<Engine> {
-  process.env.RESTATE_LOGGING ??= "ERROR";
   const file = join(directory, "ports.json");
   const known = existsSync(file);
   const ports = known ? (JSON.parse(readFileSync(file, "utf8")) as Ports) : await freePorts();
