@@ -23,7 +23,7 @@ export const peers: readonly Peer[] = [
     name: "wovyr-http",
     title: "Wovyr, HTTP",
     packages: [],
-    settings: "Postgres; the SDK's client in another process than the orchestrator; defaults",
+    settings: "Postgres; the SDK's client in another process than the orchestrator; defaults; recovery is that of Wovyr in process",
     recovers: false,
     ours: true,
   },
