@@ -22,8 +22,8 @@ export function cpuMeter({ postmaster }: Meter): () => CpuSeconds {
 
 const ticksPerSecond = 100;
 
-/** Seconds of a process, its children and those of its children that have ended. */
-function familySeconds(parent: number): number | undefined {
+/** Seconds of a process, its children and those of its children that have ended; nothing where it cannot be known. */
+export function familySeconds(parent: number): number | undefined {
   let ticks = 0;
   let found = false;
   let names: string[];
