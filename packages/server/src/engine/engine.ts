@@ -21,7 +21,7 @@ import {
 import { Attempts, shuttingDown } from "./attempts.ts";
 import { builtIn } from "./built-in.ts";
 import type { VoidTurn } from "./diagnosis.ts";
-import { Dialogue, type UpdateEnd } from "./dialogue.ts";
+import { Dialogue, type UpdateEnd, updateKey } from "./dialogue.ts";
 import { Dispatch } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { forkWrite } from "./fork-write.ts";
@@ -593,6 +593,7 @@ export class Engine {
     instance.mailbox = mailbox.filter(({ fact }) => !isPassedOn(fact));
     for (const { fact, receipt, inbox } of mailbox) {
       if (!isPassedOn(fact)) continue;
+      if (fact.type === "UpdateRequested") this.updates.move(updateKey(identity.run, fact.message), updateKey(run, fact.message));
       const arrived = () => {
         if (inbox !== undefined) this.dropMessages(identity, [{ fact, inbox }]);
       };
