@@ -137,9 +137,9 @@ async function updated(
     if (answer.status === "Completed") return answer.output;
     if (answer.status === "Failed") {
       const cause = answer.failure && errorOf(failureOfView(answer.failure));
-      const unfinished = cause instanceof WovyrError && cause.code === "UPDATE_UNFINISHED";
+      const isTold = cause instanceof WovyrError && (cause.code === "UPDATE_UNFINISHED" || cause.code === "UPDATE_REJECTED");
       throw new WovyrError(`update "${name}" of ${id} failed: ${cause?.message}`, {
-        code: unfinished ? "UPDATE_UNFINISHED" : "UPDATE_FAILED",
+        code: isTold ? cause.code : "UPDATE_FAILED",
         cause,
       });
     }

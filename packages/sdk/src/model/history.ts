@@ -192,7 +192,7 @@ export type Incoming =
       readonly decision: CompensationDecision;
       readonly note?: string;
     }
-  /** From here on the run takes no step: what arrives is kept until `ResumeRequested`. */
+  /** From here on the code hears of nothing: what arrives is recorded, and heard at `ResumeRequested`. */
   | { readonly type: "PauseRequested"; readonly message: string; readonly reason?: string }
   /** Ends a pause, and lets a parked run try again. */
   | { readonly type: "ResumeRequested"; readonly message: string }

@@ -26,6 +26,7 @@ import { InvalidTransition } from "./invalid-transition.ts";
 import { isUndoing, type OpenCompensation, OpenCompensations, ofRun } from "./open-compensation.ts";
 
 const anyEnd = ["Completed", "Failed", "TimedOut", "Cancelled", "Terminated", "ContinuedAsNew"] as const;
+const isEnd = (status: Status): boolean => instanceTransitions[status].length === 0;
 
 export const instanceTransitions: Readonly<Record<Status, readonly Status[]>> = {
   Created: ["Validated", "Paused", "Parked", "Cancelled", "Terminated"],
@@ -248,10 +249,10 @@ export class InstanceState {
     return false;
   }
 
+  /** While it is paused it stays so, unless it ends: what happens to it meanwhile shows when it goes on. */
   #move(to: Status): void {
-    if (this.status === to) return;
-    if (!instanceTransitions[this.status].includes(to)) throw new InvalidTransition("instance", this.status, to);
-    this.status = to;
+    if (this.status === "Paused" && this.paused !== undefined && !isEnd(to)) this.#pausedIn = moved(this.#pausedIn, to);
+    else this.status = moved(this.status, to);
   }
 
   /** At the end of a turn the run is either working (an attempt is open, or comes by itself) or waiting, unless it undoes what it did. */
@@ -422,8 +423,7 @@ export class InstanceState {
         this.#beginAgain();
         return;
       case "Parked":
-        if (this.paused === undefined) this.#move("Parked");
-        else if (this.parked === undefined) this.#pausedIn = "Parked";
+        this.#move("Parked");
         this.parked = fact.failure;
         return;
       case "Resumed":
@@ -498,8 +498,8 @@ export class InstanceState {
       if (state === "Retrying" || state === "Paused") continue;
       if (state === "Running") this.#moveActivity(effect, "Lost");
       if (state === "Scheduled") this.#moveActivity(effect, "Running", "Lost");
-      // What is to run once at most is recorded when it begins.
-      if (semantics === "atMostOnce") this.#moveActivity(effect, "Scheduled");
+      // What is to run once at most is recorded when it begins; of a run that is paused, whatever begins when it goes on.
+      if (semantics === "atMostOnce" || (this.paused !== undefined && losses < suspectLosses)) this.#moveActivity(effect, "Scheduled");
       else if (losses < suspectLosses) this.#moveActivity(effect, "Scheduled", "Running");
     }
   }
@@ -641,6 +641,11 @@ export const closedStatus = {
   InstanceCompensationFailed: "CompensationFailed",
   InstanceContinuedAsNew: "ContinuedAsNew",
 } as const;
+
+function moved(from: Status, to: Status): Status {
+  if (from !== to && !instanceTransitions[from].includes(to)) throw new InvalidTransition("instance", from, to);
+  return to;
+}
 
 /** What somebody says to a run. */
 export type Message = Extract<Incoming, { readonly message: string }>;

@@ -7,6 +7,8 @@
  * 4. Between two steps only microtasks run. A step that has not ended when they have drained awaits something that is no effect: whoever drives the
  *    execution then calls `stuck()`.
  * 5. An execution that was dropped (evicted, refused, diverged) is never entered again; its generators are not closed, so no `finally` runs.
+ * 6. While the run is held up (paused, or parked), its code hears of nothing: what is for it is kept, in order, and heard one by one when the run goes on,
+ *    before anything that is delivered later. What ends the run without its code ends it at once.
  */
 
 import type { EventDef } from "../define/event.ts";
@@ -73,6 +75,26 @@ export type Reading<T> = { readonly changed: false; readonly value: T } | { read
 const longHistory = 4 * 1024 * 1024;
 
 type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
+type UpdateFact = Extract<Incoming, { type: "UpdateRequested" }>;
+type CancelFact = Extract<Incoming, { type: "CancelRequested" }>;
+/** What the code hears as it is. */
+type Heard = Extract<
+  Incoming,
+  {
+    type:
+      | "ActivityCompleted"
+      | "ActivityFailed"
+      | "ChildCompleted"
+      | "ChildFailed"
+      | "ChildRejected"
+      | "TimerFired"
+      | "EventReceived"
+      | "ActivityDecided"
+      | "CompensationDecided";
+  }
+>;
+/** A fact of which the code is to hear, and how it does. */
+type Kept = { readonly fact: Incoming; readonly hear: () => void };
 type ForkFact = Extract<Incoming, { type: "Forked" }>;
 
 export type Closing = Extract<
@@ -133,6 +155,12 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   /** What undoes what the run did, when its function has ended, and the handlers that are at work meanwhile. */
   #rollback: { operation: Operation; readonly handling: OwnedTasks } | undefined;
   #cancelling: { compensate: boolean } | undefined;
+  #isPaused = false;
+  #isParked = false;
+  /** What the code is to hear when the run goes on. */
+  #kept: Kept[] = [];
+  /** The run that takes the place of this one. */
+  #resetTo: string | undefined;
   #broken: Error | undefined;
   #logs: LogLine[] = [];
 
@@ -200,7 +228,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
 
   /** Asks what the workflow waits for in its own state; true when a wait has ended, and the execution may be busy. To be called when nothing is left to deliver. */
   settleConditions(): boolean {
-    if (this.#broken !== undefined || this.#closed !== undefined || !this.#conditions.settle()) return false;
+    if (this.#broken !== undefined || this.#closed !== undefined || this.#held || !this.#conditions.settle()) return false;
     this.#drain();
     return true;
   }
@@ -230,12 +258,15 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     }
   }
 
-  /** Why an update is not taken, before anything of it is recorded. A validator that changes the run breaks the execution with `ReaderChanged`. */
-  refusalOf(fact: Extract<Incoming, { type: "UpdateRequested" }>): Error | undefined {
+  /**
+   * Why an update is not taken. A validator that changes the run breaks the execution: with `ReaderChanged`, so that the update alone is refused, unless it
+   * is in history already.
+   */
+  refusalOf(fact: Extract<Incoming, { type: "UpdateRequested" }>, recorded = false): Error | undefined {
     const read = this.reading(`the validator of update "${fact.name}"`, () => this.handlers.refusal(fact));
     if (!read.changed) return read.value;
     const refusal = validatorChanged(fact.name);
-    this.#break(new ReaderChanged(fact.message, refusal));
+    this.#break(recorded ? refusal : new ReaderChanged(fact.message, refusal));
     return refusal;
   }
 
@@ -339,6 +370,10 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     return this.#compensations;
   }
 
+  get resetTo(): string | undefined {
+    return this.#resetTo;
+  }
+
   get cancelling(): { readonly compensate: boolean } | undefined {
     return this.#cancelling;
   }
@@ -413,8 +448,15 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
 
   // ── stepping ───────────────────────────────────────────────────────────────────────────────────────────
 
+  /** Steps until all are blocked; then what was kept is heard, if there is any. */
   #drain(): void {
     this.#draining = true;
+    do this.#stepAll();
+    while (this.#stepping === undefined && this.#broken === undefined && this.#goesOn());
+    this.#draining = false;
+  }
+
+  #stepAll(): void {
     while (this.#stepping === undefined && this.#broken === undefined) {
       const fiber = this.#ready[this.#readyHead];
       if (fiber === undefined) {
@@ -426,11 +468,17 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
       beginStep();
       fiber.step();
     }
-    this.#draining = false;
-    if (this.#stepping !== undefined || this.#broken !== undefined) return;
+  }
+
+  /** All are blocked: whether there is more to do. */
+  #goesOn(): boolean {
     this.#checkTracked();
     // What the run did is undone, when its variables cannot be stored.
-    if (this.#readyHead < this.#ready.length) this.#drain();
+    if (this.#readyHead < this.#ready.length) return true;
+    if (this.#held || this.#closed !== undefined) return false;
+    const kept = this.#kept.shift();
+    kept?.hear();
+    return kept !== undefined;
   }
 
   #clearReady(): void {
@@ -495,6 +543,70 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
         this.#started(fact);
         return;
       case "ActivityCompleted":
+      case "ActivityFailed":
+      case "ChildCompleted":
+      case "ChildFailed":
+      case "ChildRejected":
+      case "TimerFired":
+      case "EventReceived":
+      case "ActivityDecided":
+      case "CompensationDecided":
+        this.#tell(fact, () => this.#heard(fact));
+        return;
+      case "UpdateRequested":
+        this.#update(fact);
+        return;
+      case "WakeRequested":
+        this.#wake(fact);
+        return;
+      case "CancelRequested":
+        this.#cancelRequested(fact);
+        return;
+      case "TerminateRequested":
+        this.#terminate(fact.reason ?? "terminated on request");
+        return;
+      case "ResetRequested":
+        this.#terminate(resetReason(fact), fact.run);
+        return;
+      case "PauseRequested":
+        this.#isPaused = true;
+        return;
+      case "ResumeRequested":
+        this.#isPaused = false;
+        return;
+      case "Parked":
+        this.#isParked = true;
+        return;
+      case "Resumed":
+        this.#isParked = false;
+        return;
+      case "Forked":
+        this.#forked(fact);
+        return;
+      case "AttemptStarted":
+      case "AttemptLost":
+      case "Imported":
+        return;
+      default:
+        fact satisfies never;
+    }
+  }
+
+  /** Whether the code is to hear of nothing for now. */
+  get #held(): boolean {
+    return this.#isPaused || this.#isParked;
+  }
+
+  /** The code hears of a fact: now, or when the run goes on. */
+  #tell(fact: Incoming, hear: () => void): void {
+    if (this.#closed !== undefined) return;
+    if (this.#held) this.#kept.push({ fact, hear });
+    else hear();
+  }
+
+  #heard(fact: Heard): void {
+    switch (fact.type) {
+      case "ActivityCompleted":
       case "ChildCompleted":
         this.#leaf(fact)?.settle(this.#decoded(fact.output));
         return;
@@ -517,43 +629,35 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
       case "EventReceived":
         this.#events.received(fact);
         return;
-      case "UpdateRequested":
-        this.handlers.update(fact);
-        return;
-      case "WakeRequested":
-        for (const leaf of [...this.leaves.values()])
-          if (leaf.work.kind === "timer" && leaf.work.purpose === "sleep") leaf.settle(fulfilled(undefined));
-        return;
       case "CompensationDecided":
         this.#compensations?.decide(fact.effect, fact.decision);
-        return;
-      case "CancelRequested":
-        this.#cancel(fact.mode, new CancelledError(fact.reason ?? "cancelled on request"));
-        return;
-      case "TerminateRequested":
-        this.#terminate(fact.reason ?? "terminated on request");
-        return;
-      case "ResetRequested":
-        this.#terminate(resetReason(fact), fact.run);
-        return;
-      case "Forked":
-        this.#forked(fact);
-        return;
-      case "AttemptStarted":
-      case "AttemptLost":
-      case "PauseRequested":
-      case "ResumeRequested":
-      case "Imported":
-      case "Parked":
-      case "Resumed":
-        return;
-      default:
-        fact satisfies never;
     }
+  }
+
+  /** What is kept was taken before its validator could be asked: a refusal is its end then. */
+  #update(fact: UpdateFact): void {
+    if (this.#held) this.#tell(fact, () => this.handlers.keptUpdate(fact, this.refusalOf(fact, true)));
+    else this.#tell(fact, () => this.handlers.update(fact));
+  }
+
+  /** The sleeps that are open end: those that begin later are not meant, also when it is heard later. */
+  #wake(fact: Incoming): void {
+    const sleeps = [...this.leaves.values()].filter(({ work }) => work.kind === "timer" && work.purpose === "sleep");
+    this.#tell(fact, () => {
+      for (const leaf of sleeps) leaf.settle(fulfilled(undefined));
+    });
+  }
+
+  #cancelRequested(fact: CancelFact): void {
+    const cancel = () => this.#cancel(fact.mode, cancelReason(fact));
+    if (fact.mode === "immediate") cancel();
+    else this.#tell(fact, cancel);
   }
 
   /** The code goes on under another name. What it has read of the former one (a variable that holds `ctx.id`) stays as it is. */
   #forked({ id, run, correlationId, seed, children = [] }: ForkFact): void {
+    this.#isPaused = false;
+    this.#isParked = false;
     this.#identity = { id, run, correlationId, seed };
     for (const child of children) this.leaves.get(child.effect)?.restart(child.id);
   }
@@ -569,11 +673,9 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     this.#began = Math.max(this.#now, fact.startAt ?? 0);
     // Also where the function is entered later: they come before what arrives until then.
     for (const event of fact.carried ?? []) this.#events.received(event);
-    if (fact.startAt !== undefined && fact.startAt > this.#now) {
-      this.interpreter.timerAt("start", "start", fact.startAt, undefined, () => this.#enter(fact));
-      return;
-    }
-    this.#enter(fact);
+    const { startAt } = fact;
+    if (startAt === undefined || startAt <= this.#now) this.#tell(fact, () => this.#enter(fact));
+    else this.#tell(fact, () => this.interpreter.timerAt("start", "start", startAt, undefined, () => this.#enter(fact)));
   }
 
   #enter(fact: StartFact): void {
@@ -704,6 +806,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
 
   #terminate(reason: string, resetTo?: string): void {
     if (this.#closed !== undefined) return;
+    this.#resetTo = resetTo;
     this.#abandonAll();
     this.#closeWith({
       type: "InstanceTerminated",
@@ -733,6 +836,12 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
       this.#endBadly("InstanceCancelled", outcome.ok ? new CancelledError() : outcome.error);
       return;
     }
+    const cancelled = outcome.ok && this.#continuation !== undefined ? this.#keptCancel() : undefined;
+    if (cancelled !== undefined) {
+      this.#cancelling = { compensate: cancelled.mode === "compensate" };
+      this.#endBadly("InstanceCancelled", cancelReason(cancelled));
+      return;
+    }
     if (this.#late !== undefined) {
       this.#endBadly("InstanceTimedOut", this.#late);
       return;
@@ -745,7 +854,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     this.#handlers?.warnOfCutOff();
     if (this.#continuation !== undefined) {
       this.#compensations?.warnOfForgotten();
-      const carried = this.#events.unread();
+      const carried = this.#unread();
       this.#closeWith({
         type: "InstanceContinuedAsNew",
         run: this.#recorder.replaying ? "" : this.#newRunId(this.#identity.run),
@@ -790,15 +899,27 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   /** The run that takes the place of this one, if its workflow is tried again. On replay, history says so. */
   #nextAttempt(error: unknown, kind: FailureKind): NextAttempt | undefined {
     const start = this.#start;
-    if (start === undefined || this.#recorder.replaying) return undefined;
+    // It was asked to end.
+    if (start === undefined || this.#recorder.replaying || this.#keptCancel() !== undefined) return undefined;
     const retryAt = runRetryAt({ definition: this.definition, start, began: this.#began, now: this.#now, error, kind }, this);
     if (retryAt === undefined) return undefined;
-    const carried = this.#events.unread();
+    const carried = this.#unread();
     return { run: this.#newRunId(this.#identity.run), retryAt, ...(carried.length > 0 && { carried }) };
+  }
+
+  /** A request to cancel that the code has not heard of: the run does not go on as another one then. */
+  #keptCancel(): CancelFact | undefined {
+    return this.#kept.map(({ fact }) => fact).find((fact) => fact.type === "CancelRequested");
+  }
+
+  /** The events that nobody has taken, in order: also those that the code has not heard of. */
+  #unread(): BufferedEvent[] {
+    return [...this.#events.unread(), ...this.#kept.flatMap(({ fact }) => (fact.type === "EventReceived" ? [fact] : []))];
   }
 
   #closeWith(command: Closing): void {
     this.#abandonWaits();
+    for (const { fact } of this.#kept.splice(0)) if (fact.type === "UpdateRequested") this.handlers.neverBegun(fact);
     // The last steps may have changed something.
     this.#unstorable();
     if (!this.#commands.replaying) this.#recordTracked();
@@ -833,6 +954,8 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     if (attributes !== undefined) this.#commands.record({ type: "AttributesChanged", attributes });
   }
 }
+
+const cancelReason = ({ reason }: CancelFact): CancelledError => new CancelledError(reason ?? "cancelled on request");
 
 function definedAt(run: object | undefined): string {
   const line = definitionLine(run);

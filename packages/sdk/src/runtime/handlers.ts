@@ -2,7 +2,8 @@
  * What a run does when it is spoken to: handlers of events and updates, answers to queries.
  *
  * 1. A handler that yields or returns effects is a fiber with a root of its own: `on:name/n` for the n-th event of a name, `u:n` for the n-th update.
- * 2. An update is judged by its validator before anything is recorded; what is recorded is handled, and its outcome is recorded too.
+ * 2. An update is judged by its validator before anything is recorded; what is recorded is handled, and its outcome is recorded too. One that was recorded
+ *    while the run was held up is judged when its turn comes, and fails when it is refused.
  * 3. A query changes nothing and is never recorded.
  * 4. A handler of events that throws fails the run. Handlers that have not ended when the workflow's function returns are cancelled; their updates fail.
  */
@@ -47,6 +48,8 @@ export interface HandlersOwner extends Logger, Guarding {
   fail(error: unknown): void;
   /** A handler was registered: kept events may be for it. */
   handles(event: string): void;
+  /** The run that takes the place of this one, which ends now: what is open goes on there. */
+  readonly resetTo: string | undefined;
 }
 
 export class Handlers {
@@ -175,6 +178,33 @@ export class Handlers {
     }
   }
 
+  /** What was recorded before anybody could ask its validator. */
+  keptUpdate(fact: UpdateFact, refusal: Error | undefined): void {
+    if (refusal === undefined) this.update(fact);
+    else this.#updateFailed(fact, new ApiError(refusal.message, { code: "UPDATE_REJECTED", cause: refusal }));
+  }
+
+  /** The run ends, and has not heard of it. */
+  neverBegun(fact: UpdateFact): void {
+    this.#updateFailed(
+      fact,
+      this.#movedOn(fact) ?? new WovyrError(`The run ended before it began with update "${fact.name}".`, { code: "UPDATE_UNFINISHED" }),
+    );
+  }
+
+  #updateFailed({ message }: UpdateFact, error: unknown): void {
+    this.#commands.record({ type: "UpdateFailed", message, failure: failureOf(error) });
+  }
+
+  /** Why an update ends whose run is reset. */
+  #movedOn({ name }: UpdateFact): WovyrError | undefined {
+    const { resetTo } = this.#owner;
+    if (resetTo === undefined) return undefined;
+    return new WovyrError(`The run was reset before update "${name}" was done; run ${resetTo} goes on with it.`, {
+      code: "UPDATE_UNFINISHED",
+    });
+  }
+
   update(fact: UpdateFact): void {
     const known = this.#updates.get(fact.name);
     const path = `u:${this.#updateCount++}`;
@@ -182,7 +212,7 @@ export class Handlers {
     const ended = (outcome: Outcome) => {
       const result = outcome.ok && known !== undefined ? this.#encoded(known.update, outcome.value) : outcome;
       if (result.ok) this.#commands.record({ type: "UpdateCompleted", message, output: result.value as Payload });
-      else this.#commands.record({ type: "UpdateFailed", message, failure: failureOf(unfinished(fact.name, result.error)) });
+      else this.#updateFailed(fact, this.#movedOn(fact) ?? unfinished(fact.name, result.error));
     };
     if (known === undefined) {
       ended(rejected(noHandler("update", fact.name, this.#updates.keys())));

@@ -10,6 +10,7 @@ import {
   checkName,
   decodePayload,
   encodePayload,
+  foldHistory,
   type HistoryFact,
   type Payload,
   queryChanged,
@@ -123,11 +124,11 @@ export class Dialogue {
     }
   }
 
-  /** What history holds of an update's end: that of the run, or of those that it goes on from. */
+  /** What history holds of an update's end: that of the last run that knows of it, or of those that it goes on from. */
   async #endOf({ tenant, run }: InstanceKey, message: string): Promise<UpdateEnd | undefined> {
-    let before: string | undefined = run;
+    let before: string | undefined = await this.#lastRun({ tenant, run });
     for (let runs = 0; before !== undefined && runs < longestChain; runs++) {
-      const facts: readonly HistoryFact[] = (await this.#engine.revival.historyOf({ tenant, run: before })).flatMap((turn) => turn.events);
+      const facts = await this.#factsOf({ tenant, run: before });
       const end = facts.find(
         (fact): fact is UpdateEnd => (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") && fact.message === message,
       );
@@ -139,6 +140,21 @@ export class Dialogue {
       before = forked?.from.run ?? start?.continuedFrom ?? start?.retry?.of;
     }
     return undefined;
+  }
+
+  /** The run that what is said to this one comes to in the end. */
+  async #lastRun({ tenant, run }: InstanceKey): Promise<string> {
+    let last = run;
+    for (let runs = 0; runs < longestChain; runs++) {
+      const { successor } = foldHistory(await this.#engine.revival.historyOf({ tenant, run: last }));
+      if (successor === undefined) break;
+      last = successor;
+    }
+    return last;
+  }
+
+  async #factsOf(key: InstanceKey): Promise<readonly HistoryFact[]> {
+    return (await this.#engine.revival.historyOf(key)).flatMap((turn) => turn.events);
   }
 }
 

@@ -594,6 +594,7 @@ export class Engine {
     instance.mailbox = mailbox.filter(({ fact }) => !isPassedOn(fact));
     for (const { fact, receipt, inbox } of mailbox) {
       if (!isPassedOn(fact)) continue;
+      if (fact.type === "UpdateRequested") this.updates.move(updateKey(identity.run, fact.message), updateKey(run, fact.message));
       const arrived = () => {
         if (inbox !== undefined) this.dropMessages(identity, [{ fact, inbox }]);
       };

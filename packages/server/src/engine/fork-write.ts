@@ -2,8 +2,8 @@
  * What is written of a run that goes on from another one's history.
  *
  * 1. The turns are copied as they are stored; only the start says whose they were. What makes the copy a run of its own is its first message.
- * 2. A run that takes another one's place gets, after that message, the events that the other one received later, in order, and knows what else was said
- *    to it.
+ * 2. A run that takes another one's place gets, after that message, the events that the other one received later and the updates that it had not done, in
+ *    order, and knows what else was said to it.
  */
 import {
   type ForkFact,
@@ -14,7 +14,6 @@ import {
   isMessage,
   type Message,
   messageDigest,
-  type Turn,
 } from "@wovyr/sdk/internal";
 import type { HistoryRows } from "./history-row.ts";
 import type { LoadedRun } from "./loader.ts";
@@ -50,7 +49,7 @@ export async function forkWrite(plan: ForkPlan, context: ForkContext): Promise<R
   const correlationId = row.correlationId ?? row.id;
   const state = foldHistory(source.turns.filter(({ seq }) => seq <= at));
   const fact = forkFact(plan, state, correlationId, context);
-  const inbox: Incoming[] = [fact, ...(reset === undefined ? [] : laterEvents(plan, state))];
+  const inbox: Incoming[] = [fact, ...(reset === undefined ? [] : handedOn(plan, state))];
   return {
     row: {
       tenant: row.tenant,
@@ -74,17 +73,14 @@ export async function forkWrite(plan: ForkPlan, context: ForkContext): Promise<R
   };
 }
 
-function forkFact(
-  { source: { row, turns }, at, id, run, reset }: ForkPlan,
-  state: InstanceState,
-  correlationId: string,
-  context: ForkContext,
-): ForkFact {
+function forkFact(plan: ForkPlan, state: InstanceState, correlationId: string, context: ForkContext): ForkFact {
+  const { source, at, id, run, reset } = plan;
+  const { row } = source;
   const children = [...state.children.keys()].map((effect) => {
     const child = context.newRunId();
     return { effect, id: child, run: child };
   });
-  const known = reset === undefined ? [] : laterFacts(turns, at, reset.since).filter(isOther);
+  const known = reset === undefined ? [] : alreadyDone(plan);
   return {
     type: "Forked",
     from: { id: row.id, run: row.run },
@@ -100,20 +96,33 @@ function forkFact(
   };
 }
 
-/** What was said to the other run but its events: they follow, and are known then. */
-const isOther = (fact: HistoryFact): fact is Message => isMessage(fact) && fact.type !== "EventReceived";
-
-/** The events that the other run received after the border, also those that are still kept for it. */
-function laterEvents({ source, at, reset }: ForkPlan, state: InstanceState): Incoming[] {
-  const events = new Map<string, Incoming>();
-  for (const fact of [...laterFacts(source.turns, at, reset?.since ?? []), ...source.inbox.map((mail) => mail.fact)])
-    if (fact.type === "EventReceived" && !state.messages.has(fact.message) && !events.has(fact.message)) events.set(fact.message, fact);
-  return [...events.values()];
+/** What the other run received after the border and is still to be done, also what is still kept for it. */
+function handedOn(plan: ForkPlan, state: InstanceState): Incoming[] {
+  const messages = new Map<string, Incoming>();
+  const isOpen = openMessages(plan);
+  for (const fact of laterMessages(plan))
+    if (isOpen(fact) && !state.messages.has(fact.message) && !messages.has(fact.message)) messages.set(fact.message, fact);
+  return [...messages.values()];
 }
 
-const laterFacts = (turns: readonly Turn[], at: number, since: readonly HistoryFact[]): readonly HistoryFact[] => [
-  ...turns.filter(({ seq }) => seq > at).flatMap((turn) => turn.events),
-  ...since,
+/** What else was said to it: the new run knows it, and does not do it. */
+function alreadyDone(plan: ForkPlan): Message[] {
+  const isOpen = openMessages(plan);
+  return laterMessages(plan).filter((fact) => !isOpen(fact));
+}
+
+/** Whether a message is still to be done: an event, or an update that has not ended. */
+function openMessages(plan: ForkPlan): (fact: Message) => boolean {
+  const ended = new Set<string>();
+  for (const fact of laterFacts(plan)) if (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") ended.add(fact.message);
+  return (fact) => fact.type === "EventReceived" || (fact.type === "UpdateRequested" && !ended.has(fact.message));
+}
+
+const laterMessages = (plan: ForkPlan): Message[] => [...laterFacts(plan), ...plan.source.inbox.map(({ fact }) => fact)].filter(isMessage);
+
+const laterFacts = ({ source, at, reset }: ForkPlan): readonly HistoryFact[] => [
+  ...source.turns.filter(({ seq }) => seq > at).flatMap((turn) => turn.events),
+  ...(reset?.since ?? []),
 ];
 
 /** The turns up to an event, as they are stored; the start names the run that recorded it. */

@@ -1,19 +1,17 @@
 /**
- * What arrives for a run that takes no step: it is kept in the run's durable inbox until the run goes on.
+ * What arrives for a run whose code cannot be run: it is kept in the run's durable inbox until that can.
  *
  * 1. Whoever sent it is told that it is done when it is durable.
- * 2. What comes again by itself is not kept: timers and retries have rows, and that an attempt was lost is seen when the run is loaded.
- * 3. A parked run will not answer for now: updates are turned away. A paused one will: they are kept like anything else.
+ * 2. What comes again by itself is not kept.
+ * 3. Such a run answers nothing for now: updates are turned away.
  * 4. Who delivers the inbox of a run waits first for what is on its way into it.
  */
 import { ApiError } from "@wovyr/sdk";
-import { CancelledError, type Incoming } from "@wovyr/sdk/internal";
+import { CancelledError } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { Instance } from "./instance.ts";
-import { type Mail, mailIdentity } from "./mail.ts";
+import { comesAgain, type Mail, mailIdentity } from "./mail.ts";
 import { versionMissing } from "./version-missing.ts";
-
-const comesAgain: ReadonlySet<Incoming["type"]> = new Set(["TimerFired", "AttemptStarted", "AttemptLost"]);
 
 export class HeldMail {
   readonly #engine: Engine;
@@ -27,7 +25,7 @@ export class HeldMail {
   keep(instance: Instance, held: readonly Mail[]): void {
     if (held.length === 0) return;
     const { run } = instance.identity;
-    const unanswered = held.filter(({ fact }) => fact.type === "UpdateRequested" && instance.state.paused === undefined);
+    const unanswered = held.filter(({ fact }) => fact.type === "UpdateRequested");
     for (const { receipt } of unanswered) receipt?.refused(parkedNow(instance));
     for (const { fact } of held)
       if (fact.type === "AttemptStarted") this.#engine.dispatch.stop(run, fact.effect, new CancelledError("the run takes no step now"));

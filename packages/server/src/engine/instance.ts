@@ -3,7 +3,9 @@
  *
  * 1. At most one unsaved turn; what arrives meanwhile waits in the mailbox.
  * 2. State and execution include the unsaved turn. When it is refused both are dropped with it, and its items go back to the front of the mailbox.
- * 3. A parked or paused run applies nothing but its resumption and its end; what arrives for it is kept durable in its inbox (held-mail.ts).
+ * 3. What arrives for a paused run is recorded like for any other; its code hears of it when it goes on (the execution sees to that).
+ * 4. A parked run records nothing but pauses, its resumption and its end; what arrives for it is kept durable in its inbox (held-mail.ts). When it goes on,
+ *    that is recorded first, so that whatever the code does then, it is in the history.
  */
 import { WovyrError } from "@wovyr/sdk";
 import {
@@ -26,7 +28,8 @@ import {
   type WorkflowGuard,
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
-import { type EndFact, isEnd, isPassedOn, judge, type Mail, weightOf } from "./mail.ts";
+import { parkedNow } from "./held-mail.ts";
+import { comesAgain, type EndFact, isEnd, isPassedOn, judge, type Mail, weightOf } from "./mail.ts";
 import { outOfPause, pausedIfAsked, resolvedDecision } from "./paused-activity.ts";
 import type { NewInstance } from "./ports/store.ts";
 import { foundOutcome } from "./step-outcomes.ts";
@@ -105,6 +108,8 @@ export class Instance implements Job {
   readonly #host: InstanceHost;
   #turn: OpenTurn | undefined;
   #next = 0;
+  /** Where in the mailbox a parked run goes on. */
+  #resumption = -1;
   #turnWeight = 0;
 
   constructor(identity: InstanceIdentity, definition: WorkflowDefinition | undefined, host: InstanceHost) {
@@ -167,6 +172,7 @@ export class Instance implements Job {
       held: [],
     };
     this.#next = 0;
+    this.#resumption = this.state.parked === undefined ? -1 : this.mailbox.findLastIndex(({ fact }) => fact.type === "Resumed");
     this.#turnWeight = 0;
     this.state.beginTurn(at);
     if (this.execution !== undefined) {
@@ -215,7 +221,7 @@ export class Instance implements Job {
       const forAnother = mail !== undefined && isPassedOn(mail.fact) && this.state.successor !== undefined;
       if (mail === undefined || forAnother || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) {
         // All that came in has been handled: what waits for the workflow's own state may go on.
-        if (this.state.paused !== undefined || execution?.settleConditions() !== true) break;
+        if (execution?.settleConditions() !== true) break;
         if (execution.busy) return false;
         continue;
       }
@@ -313,7 +319,7 @@ export class Instance implements Job {
 
   #deliver(turn: OpenTurn, fact: Incoming): boolean {
     if (this.execution === undefined) {
-      this.#fold(turn, ends(this.state, fact) ? endWithoutCode(this.state, fact) : [fact]);
+      this.#fold(turn, this.#withoutCode(fact));
       return false;
     }
     this.execution.deliver(this.#resolved(fact) as Incoming);
@@ -325,22 +331,31 @@ export class Instance implements Job {
     return fact.type === "ActivityDecided" ? resolvedDecision(fact, this.#callOf(fact.effect), this.#host.limits.payload) : fact;
   }
 
-  /** Whether an item needs code that cannot be run now, or that is not to run now. */
+  /** What comes of an item that needs no code. A paused run that is to go on where its code is not has to wait for that: it is parked. */
+  #withoutCode(fact: Incoming): HistoryFact[] {
+    const { state } = this;
+    if (ends(state, fact)) return endWithoutCode(state, fact);
+    if (fact.type !== "ResumeRequested" || state.paused === undefined || state.parked !== undefined) return [fact];
+    return [{ type: "Parked", failure: failureOf(parkedNow(this)) }, fact];
+  }
+
+  /** Whether an item needs code that cannot be run now, or comes again when the run goes on. */
   #mustWait(fact: Incoming): boolean {
     const { execution, state } = this;
     if (ends(state, fact) || fact.type === "Parked" || fact.type === "PauseRequested" || fact.type === "ResumeRequested") return false;
     if (execution === undefined) return true;
-    if (fact.type === "Forked") return false;
-    return state.paused !== undefined || (state.parked !== undefined && fact.type !== "Resumed");
+    if (fact.type === "Forked" || this.#next <= this.#resumption) return false;
+    if (state.parked !== undefined) return fact.type !== "Resumed";
+    return state.paused !== undefined && comesAgain.has(fact.type);
   }
 
-  /** Why a message is turned away before anything of it is recorded. */
+  /** Why a message is turned away before anything of it is recorded. What the code hears later is judged then. */
   #refusal(fact: Incoming): WovyrError | undefined {
     if (fact.type === "ActivityDecided") {
       const resolved = this.#resolved(fact);
       return resolved instanceof WovyrError ? resolved : undefined;
     }
-    if (fact.type !== "UpdateRequested") return undefined;
+    if (fact.type !== "UpdateRequested" || this.state.held) return undefined;
     const refusal = this.execution?.refusalOf(fact);
     return refusal === undefined || refusal instanceof WovyrError ? refusal : new WovyrError(refusal.message, { code: "UPDATE_REJECTED" });
   }

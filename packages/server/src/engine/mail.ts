@@ -85,7 +85,8 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
     case "Parked":
       return when(!state.closed && state.parked?.message !== fact.failure.message);
     case "Resumed":
-      return when(state.parked !== undefined);
+      // One that is paused is tried again when the pause ends.
+      return when(state.parked !== undefined && state.paused === undefined);
   }
 }
 
@@ -221,6 +222,9 @@ export function mailIdentity(fact: Incoming): string {
       return fact.type;
   }
 }
+
+/** What a run that takes no step need not keep: timers and retries have rows, and that an attempt was lost is seen when the run is loaded. */
+export const comesAgain: ReadonlySet<Incoming["type"]> = new Set(["TimerFired", "AttemptStarted", "AttemptLost"]);
 
 /** Whether an inbox message of this name holds the outcome of an attempt. */
 export const isOutcomeMessage = (message: string): boolean => message.startsWith("outcome:");

@@ -5,7 +5,7 @@
  * 2. An attempt that history shows as running and that this process does not run was lost with another process (attempts.ts).
  * 3. A run whose code does not match its history, or has blocked processes before, comes in without its code: parked.
  * 4. What was begun before this node lost its shards is void when it ends.
- * 5. A paused run is not entered for what it would only keep.
+ * 5. What was kept for a parked run is recorded before it goes on.
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import { failureOf, sitesAreRemembered } from "@wovyr/sdk/internal";
@@ -14,7 +14,7 @@ import { Diagnosis, type VoidTurn } from "./diagnosis.ts";
 import type { Engine } from "./engine.ts";
 import { Instance } from "./instance.ts";
 import { type LoadedRun, Loader } from "./loader.ts";
-import { isEnd, type Mail } from "./mail.ts";
+import type { Mail } from "./mail.ts";
 import { type Heartbeat, type InstanceKey, type InstanceRow, isOpenStatus } from "./ports/store.ts";
 import { Replay } from "./replay.ts";
 import { strikeLimit } from "./strikes.ts";
@@ -160,10 +160,6 @@ export class Revival {
       return;
     }
     const mail = this.#loading.get(key.run) ?? [];
-    if (loaded.row.status === "paused" && mail.length > 0 && mail.every(staysInInbox)) {
-      this.#take(key);
-      return;
-    }
     this.#loading.set(key.run, [...loaded.inbox, ...mail]);
     return this.#revive(loaded);
   }
@@ -258,8 +254,10 @@ export class Revival {
     if (parked !== undefined && !this.#chances.delete(instance.identity.run)) return;
     const resumed: Mail[] = parked === undefined ? [] : [{ fact: { type: "Resumed" } }];
     // Attempts of a history that was copied here were made elsewhere: they are not lost, they begin.
-    const lost = instance.mailbox.some(({ fact }) => isCopy(fact)) ? [] : this.#engine.attempts.lost(instance, told);
-    instance.mailbox.unshift(...resumed, ...lost);
+    const isCopied = instance.mailbox.some(({ fact }) => isCopy(fact));
+    const lost = isCopied ? [] : this.#engine.attempts.lost(instance, told);
+    const kept = parked === undefined || isCopied || instance.state.start === undefined ? 0 : keptCount(instance.mailbox);
+    instance.mailbox.splice(kept, 0, ...resumed, ...lost);
   }
 
   /** The lines that an open run waits at; empty when its code is not here. */
@@ -311,11 +309,13 @@ export class Revival {
   }
 }
 
-const keptKey = (run: string, message: string) => `${run} ${message}`;
+/** How many items of a mailbox were kept for the run: they come first. */
+function keptCount(mailbox: readonly Mail[]): number {
+  const arrived = mailbox.findIndex(({ inbox }) => inbox === undefined);
+  return arrived < 0 ? mailbox.length : arrived;
+}
 
-/** What a paused run leaves where it is. */
-const staysInInbox = ({ fact, inbox }: Mail): boolean =>
-  inbox !== undefined && !isEnd(fact) && fact.type !== "PauseRequested" && fact.type !== "ResumeRequested";
+const keptKey = (run: string, message: string) => `${run} ${message}`;
 
 function neverYields(workflow: string, count: number): WovyrError {
   return new WovyrError(

@@ -40,7 +40,7 @@ export class Settlement {
     if (turn.facts.length === 0) {
       this.#answer(instance, turn);
       this.#engine.dropMessages(instance.identity, turn.mail);
-      this.#engine.heldMail.keep(instance, turn.held);
+      this.#keep(instance, turn);
       instance.phase = "idle";
       this.#engine.queue(instance);
       return;
@@ -138,7 +138,7 @@ export class Settlement {
     // Another node may own it meanwhile; then that one does the rest.
     if (instance.phase === "saving") this.#startWork(instance, turn, prepared, rejectedChildren);
     if (found) this.#engine.inbox.deliver(instance.identity);
-    this.#engine.heldMail.keep(instance, turn.held);
+    this.#keep(instance, turn);
     if (turn.plan.closing !== undefined) this.#engine.waiters.tell(instance.identity.run, turn.plan.closing);
     if (this.#engine.updates.count > 0) this.#tellUpdates(instance, turn);
     if (instance.phase !== "saving") return;
@@ -148,6 +148,13 @@ export class Settlement {
     }
     instance.phase = "idle";
     this.#engine.queue(instance);
+  }
+
+  /** What the run could not take is kept for it. If it has ended meanwhile, it is what comes first to the one that goes on from it, or is turned away. */
+  #keep(instance: Instance, { held }: OpenTurn): void {
+    if (!instance.state.closed) this.#engine.heldMail.keep(instance, held);
+    else if (instance.phase === "saving") instance.mailbox.unshift(...held);
+    else for (const item of held) this.#engine.deliver(instance.identity, item);
   }
 
   /** A run that was struck has come further: what was held against it, and against first turns of its workflow, is void. */
@@ -172,18 +179,24 @@ export class Settlement {
       if (mail.fact.type === "TimerFired" && verdict !== "done") this.#engine.timers.resolve(instance.identity.run, mail.fact.effect);
       if (!(verdict instanceof WovyrError)) mail.receipt?.accepted(verdict === "known");
       else if (mail.receipt !== undefined) mail.receipt.refused(verdict);
-      // It was kept while the run was paused; somebody may wait for its end.
+      // It came from the run that this one takes the place of; somebody may wait for its end.
       else if (mail.fact.type === "UpdateRequested")
         this.#engine.updates.refuse(updateKey(instance.identity.run, mail.fact.message), verdict);
     });
   }
 
   /** Those who wait for updates learn that one has ended, or that the run is parked and answers nothing for now. */
-  #tellUpdates(instance: Instance, { facts }: OpenTurn): void {
+  #tellUpdates(instance: Instance, { facts, plan: { reset } }: OpenTurn): void {
     const { updates } = this.#engine;
     const { run } = instance.identity;
+    let resetTo: string | undefined;
     for (const fact of facts) {
-      if (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") updates.tell(updateKey(run, fact.message), fact);
+      if (fact === reset) resetTo = reset.run;
+      if (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") {
+        // Those that were open when the run was reset are answered by the one that takes its place.
+        if (resetTo === undefined) updates.tell(updateKey(run, fact.message), fact);
+        else updates.move(updateKey(run, fact.message), updateKey(resetTo, fact.message));
+      }
       if (fact.type !== "Parked") continue;
       for (const message of instance.state.updates.keys()) updates.refuse(updateKey(run, message), parkedNow(instance));
     }

@@ -66,7 +66,7 @@ export class TurnPlan {
   #deadLetters: Map<EffectId, GivenUp> | undefined;
   #deadLettersDone: Set<EffectId> | undefined;
   closing: Closing | undefined;
-  /** Set when the run takes steps again: what was kept for it meanwhile is delivered then. */
+  /** Set when the run takes steps again: what comes again by itself is seen when it is loaded, and what was kept for it while it was parked. */
   reopens = false;
   /** Set when another run takes the place of this one. */
   reset: Extract<Incoming, { type: "ResetRequested" }> | undefined;
@@ -154,7 +154,7 @@ export class TurnPlan {
       case "ActivityDecided":
         this.#noteStep(fact.effect, state);
         this.#endPause(fact.effect, state);
-        if (fact.decision === "retry") this.#attempt(fact.effect, fact.attempt + 1);
+        if (fact.decision === "retry" && !state.held) this.#attempt(fact.effect, fact.attempt + 1);
         return;
       case "TimerStarted":
         this.#startTimer(fact.effect, fact.due);
@@ -333,11 +333,8 @@ export class TurnPlan {
   /** Whatever is open in a history that was copied here begins here. */
   #beginAgain(fact: Extract<HistoryFact, { type: "Forked" | "Imported" }>, state: InstanceState): void {
     this.attributesChanged = state.attributes !== undefined;
-    this.#startTimers(state);
-    for (const [effect, activity] of state.activities) {
-      if (activity.state === "Paused") this.#paused(effect, activity);
-      else if (activity.state !== "Retrying") this.#attempt(effect, activity.attempt);
-    }
+    if (fact.type === "Forked" || !state.held) this.#beginOpen(state);
+    for (const [effect, activity] of state.activities) if (activity.state === "Paused") this.#paused(effect, activity);
     for (const [effect, wait] of state.waits) this.#wait(effect, wait);
     for (const [effect, { state: at, failure }] of state.compensations)
       if (at === "stuck" && failure !== undefined) this.#compensationStuck({ effect, failure }, state);
@@ -348,6 +345,12 @@ export class TurnPlan {
       this.#children ??= new Map();
       this.#children.set(effect, { ...child, effect, id, run });
     }
+  }
+
+  #beginOpen(state: InstanceState): void {
+    this.#startTimers(state);
+    for (const [effect, { state: at, attempt }] of state.activities)
+      if (at !== "Retrying" && at !== "Paused") this.#attempt(effect, attempt);
   }
 
   #cancelled(effect: EffectId, state: InstanceState): void {
@@ -371,14 +374,15 @@ export class TurnPlan {
   #activityFailed({ effect, attempt, failure, retryAt, paused, pausedUntil }: ActivityFailed, state: InstanceState): void {
     const activity = state.activities.get(effect);
     if (retryAt !== undefined) {
-      this.#startTimer(retryTimer(effect), retryAt);
+      // The timers of a run that takes no step start when it goes on.
+      if (!state.held) this.#startTimer(retryTimer(effect), retryAt);
       return;
     }
     if (activity?.state === "Retrying") this.#endTimer(retryTimer(effect));
     if (activity?.state === "Paused") this.#endPause(effect, state);
     if (paused !== true || activity === undefined) return;
     this.#paused(effect, { ...activity, attempt, lastFailure: failure });
-    if (pausedUntil !== undefined) this.#startTimer(closeTimer(effect), pausedUntil);
+    if (pausedUntil !== undefined && !state.held) this.#startTimer(closeTimer(effect), pausedUntil);
   }
 
   #paused(effect: EffectId, { name, attempt, lastFailure }: Readonly<OpenActivity>): void {

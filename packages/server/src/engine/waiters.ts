@@ -3,8 +3,11 @@ import { WovyrError } from "@wovyr/sdk";
 
 export type Waiter<T> = { readonly tell: (value: T) => void; readonly giveUp: (reason: WovyrError) => void };
 
+/** A waiter, and what it waits for. */
+type Place<T> = { readonly waiter: Waiter<T>; run: string };
+
 export class Waiters<T> {
-  readonly #byRun = new Map<string, Set<Waiter<T>>>();
+  readonly #byRun = new Map<string, Set<Place<T>>>();
   readonly #limit: number;
   #count = 0;
 
@@ -23,15 +26,31 @@ export class Waiters<T> {
       throw new WovyrError(`${this.#limit} callers wait for results, the limit. Try again soon, or poll with a shorter wait.`, {
         code: "OVERLOADED",
       });
-    const waiting = this.#byRun.get(run) ?? new Set();
-    waiting.add(waiter);
-    this.#byRun.set(run, waiting);
+    const place = { waiter, run };
+    this.#enter(place);
     this.#count += 1;
     return () => {
-      if (!waiting.delete(waiter)) return;
+      const waiting = this.#byRun.get(place.run);
+      if (waiting?.delete(place) !== true) return;
       this.#count -= 1;
-      if (waiting.size === 0 && this.#byRun.get(run) === waiting) this.#byRun.delete(run);
+      if (waiting.size === 0) this.#byRun.delete(place.run);
     };
+  }
+
+  /** Those who wait for one wait for another from now on. */
+  move(from: string, to: string): void {
+    const waiting = this.#byRun.get(from);
+    if (waiting === undefined) return;
+    this.#byRun.delete(from);
+    for (const place of waiting) {
+      place.run = to;
+      this.#enter(place);
+    }
+  }
+
+  #enter(place: Place<T>): void {
+    const waiting = this.#byRun.get(place.run) ?? new Set();
+    this.#byRun.set(place.run, waiting.add(place));
   }
 
   tell(run: string, value: T): void {
@@ -57,8 +76,8 @@ export class Waiters<T> {
   }
 
   /** Those of a run, who are counted no more: giving the wait up afterwards changes nothing. */
-  #taken(waiting: Set<Waiter<T>>): Waiter<T>[] {
-    const taken = [...waiting];
+  #taken(waiting: Set<Place<T>>): Waiter<T>[] {
+    const taken = [...waiting].map(({ waiter }) => waiter);
     waiting.clear();
     this.#count -= taken.length;
     return taken;

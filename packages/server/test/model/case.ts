@@ -49,7 +49,7 @@ export async function play(scenario: Scenario, interruptions: Interruptions = { 
 }
 
 /** A message from outside, and what its sender knows of it. */
-type Message = Step & { readonly kind: "event" | "cancel" | "terminate" };
+type Message = Step & { readonly kind: "event" | "cancel" | "terminate" | "pause" | "resume" };
 type Delivery = { readonly step: Message; answer: "none" | "accepted" | "refused" | "unknown" };
 
 /** An attempt that a step has ended. */
@@ -221,6 +221,7 @@ class Case {
   #send(step: Message): Promise<void> {
     const handle = this.#env.handle(interpreted, step.run.id);
     if (step.kind === "event") return handle.send(events[step.event], step.n, { idempotencyKey: `event-${step.n}` });
+    if (step.kind === "pause" || step.kind === "resume") return handle[step.kind]();
     return step.kind === "cancel" ? handle.cancel({ mode: step.mode }) : handle.terminate();
   }
 
@@ -273,7 +274,7 @@ class Case {
     for (const { run, effect, attempt } of this.#ended) {
       const open = run.model.open.get(effect);
       assert.ok(
-        open?.kind !== "activity" || open.attempt !== attempt || open.retryAt !== undefined,
+        open?.kind !== "activity" || open.attempt !== attempt || open.retryAt !== undefined || run.model.isUnheard(effect),
         `the outcome of attempt ${attempt} of ${run.id} ${effect} was lost`,
       );
     }
@@ -292,7 +293,7 @@ class Case {
   #checkRun(run: ModelledRun): void {
     run.settle();
     assert.equal(new Set(run.events).size, run.events.length, `an event came twice: ${run.events}`);
-    for (const [effect, open] of run.model.open) {
+    for (const [effect, open] of run.model.paused ? [] : run.model.open) {
       const what = `${run.id} ${effect}`;
       if (open.kind === "timer") assert.ok(open.due > this.#env.clock.now(), `timer ${what} was due and did not fire`);
       // After crashes, attempts may have to wait until they can run alone.
@@ -304,6 +305,7 @@ class Case {
   }
 
   #checkChild(child: ModelledRun, { run, effect, policy }: Parent): void {
+    if (run.model.isUnheard(effect)) return;
     const awaited = run.model.open.has(effect);
     const entered = child.turns.length > 0;
     if (awaited)
@@ -319,6 +321,7 @@ class Case {
 function arrived(step: Message): boolean {
   const { closed, events: seen, model } = step.run;
   if (step.kind === "event") return seen.includes(step.n) || closed;
+  if (step.kind === "pause" || step.kind === "resume") return step.run.said[step.kind] > step.before || closed;
   return step.kind === "cancel" ? model.asked || closed : closed;
 }
 

@@ -23,6 +23,8 @@ export class ModelledRun {
   readonly turns: Turn[] = [];
   /** Payloads of the events that came. */
   readonly events: number[] = [];
+  /** How many pauses and resumptions came. */
+  readonly said = { pause: 0, resume: 0 };
   readonly #state = new InstanceState();
   /** What was open when nothing moved last. */
   #settled: ReadonlySet<object> = new Set();
@@ -73,6 +75,8 @@ export class ModelledRun {
     for (const fact of turn.events) {
       if (fact.type === "TimerFired") this.#checkTimer(fact.effect, fact.due, turn.at);
       if (fact.type === "EventReceived") this.events.push(decodePayload(fact.payload) as number);
+      if (fact.type === "PauseRequested") this.said.pause += 1;
+      if (fact.type === "ResumeRequested") this.said.resume += 1;
       const incoming = incomingFact(fact);
       if (incoming !== undefined) this.model.receive(incoming);
       if (fact.type === "ChildStarted")
@@ -133,6 +137,10 @@ function incomingFact(fact: HistoryFact): Fact | undefined {
       return { type: "Cancel", mode: fact.mode, reason: fact.reason ?? "cancelled on request" };
     case "TerminateRequested":
       return { type: "Terminate", reason: fact.reason ?? "terminated on request" };
+    case "PauseRequested":
+      return { type: "Pause" };
+    case "ResumeRequested":
+      return { type: "Resume" };
     case "Parked":
       throw new Error(`the run was parked: ${fact.failure.message}`);
     default:
@@ -157,9 +165,11 @@ type View = {
 const activityText = (name: string, attempt: number, retryAt: number | undefined) =>
   `activity ${name}, attempt ${attempt}${retryAt === undefined ? "" : `, again at ${retryAt}`}`;
 
-export function viewOfModel({ open, kept, undoing, end }: Model): View {
+export function viewOfModel(model: Model): View {
+  const { open, kept, unheard, undoing, end } = model;
   const opened: Record<string, string> = {};
   for (const [effect, entry] of open) {
+    if (model.isUnheard(effect)) continue;
     if (entry.kind === "activity") opened[effect] = activityText(entry.name, entry.attempt, entry.retryAt);
     else if (entry.kind === "timer") opened[effect] = `timer at ${entry.due}`;
     else if (entry.kind === "wait") opened[effect] = `event ${entry.event}`;
@@ -169,7 +179,7 @@ export function viewOfModel({ open, kept, undoing, end }: Model): View {
   const running = end === undefined ? [...undoing.running].sort() : [];
   return {
     open: opened,
-    kept: kept.map(({ event }) => event),
+    kept: [...kept, ...unheard.filter((fact) => fact.type === "Event")].map(({ event }) => event),
     undoing: running,
     end: end && { status: end.status, value: shown(end.value) },
   };

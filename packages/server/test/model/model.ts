@@ -3,7 +3,8 @@
  *
  * 1. No history, no replay, no promises: facts come in one by one; after each, fibers are stepped, first in first out, until all of them wait.
  * 2. Nothing is taken from the engine but the facts that come in: effect ids, due times, values, errors and the order of things are made here.
- * 3. What is open is closed exactly once: it settles, is cancelled, or is abandoned with the fiber that waits for it.
+ * 3. While it is paused it hears of nothing but its end; the rest comes to it in order when it goes on.
+ * 4. What is open is closed exactly once: it settles, is cancelled, or is abandoned with the fiber that waits for it.
  */
 import { cancelled, closing, type Done, Fault, failed, nothing, type Operation, type Outcome, ok } from "./outcome.ts";
 import { type EventName, type Policy, type Program, policy, retryDelay, type Variables } from "./program.ts";
@@ -28,7 +29,9 @@ export type Fact =
   | { readonly type: "ChildFailed"; readonly effect: string; readonly status: string; readonly message: string }
   | { readonly type: "Event"; readonly event: EventName; readonly n: number }
   | { readonly type: "Cancel"; readonly mode: "graceful" | "immediate" | "compensate"; readonly reason: string }
-  | { readonly type: "Terminate"; readonly reason: string };
+  | { readonly type: "Terminate"; readonly reason: string }
+  | { readonly type: "Pause" }
+  | { readonly type: "Resume" };
 
 /** What waits for the outside. */
 export type Open =
@@ -56,6 +59,9 @@ export class Model {
   kept: { readonly event: EventName; readonly n: number }[] = [];
   readonly variables: Variables = { log: [], count: 0 };
   end: End | undefined;
+  paused = false;
+  /** What it has not heard of, because it is paused. */
+  readonly unheard: Fact[] = [];
   /** Somebody asked it to end. */
   asked = false;
   cancelling = false;
@@ -67,19 +73,35 @@ export class Model {
   readonly #main: (model: Model, part: Program, name: string) => Flow;
   #root: Fiber | undefined;
   #rollback: Operation | undefined;
+  /** Whether it hears of something later than that happened. */
+  #isBelated = false;
 
   constructor(main: (model: Model, part: Program, name: string) => Flow) {
     this.#main = main;
   }
 
   receive(fact: Fact): void {
+    if (fact.type === "Cancel") this.asked = true;
+    if (this.paused && isForCode(fact)) this.unheard.push(fact);
+    else this.#hear(fact);
+    this.#isBelated = true;
+    while (!this.paused && this.end === undefined && this.unheard.length > 0) this.#hear(this.unheard.shift() as Fact);
+    this.#isBelated = false;
+  }
+
+  /** Whether it has yet to hear how an effect ended. */
+  isUnheard(effect: string): boolean {
+    return this.unheard.some((fact) => "effect" in fact && fact.effect === effect);
+  }
+
+  #hear(fact: Fact): void {
     this.#apply(fact);
     this.#stepAll();
   }
 
   /** All that came in with a turn has been handled: what waits for the run's own state may go on. */
   rest(): void {
-    while (this.end === undefined) {
+    while (this.end === undefined && !this.paused) {
       const held = [...this.open.values()].filter((entry) => entry.kind === "condition" && entry.holds());
       if (held.length === 0) return;
       for (const condition of held) condition.done(ok(undefined));
@@ -97,11 +119,17 @@ export class Model {
 
   #apply(fact: Fact): void {
     switch (fact.type) {
+      case "Pause":
+        this.paused = true;
+        return;
+      case "Resume":
+        this.paused = false;
+        return;
       case "Started":
         this.#root = new Fiber(this, "", this.#main(this, fact.part, fact.name), (outcome) => this.#close(outcome));
         return;
       case "Settled":
-        this.#entry(fact.effect).done(fact.outcome);
+        this.#ended(fact.effect)?.done(fact.outcome);
         return;
       case "TimerFired":
         this.#entry(fact.effect).done(ok(undefined));
@@ -113,16 +141,15 @@ export class Model {
         this.#attemptFailed(fact);
         return;
       case "ChildFailed": {
-        const child = this.#entry(fact.effect) as Entry & { kind: "child" };
-        const message = `child workflow "interpreted" (${child.id}) ended as ${fact.status}: ${fact.message}`;
-        child.done(failed(new Fault("WorkflowError", message)));
+        const child = this.#ended(fact.effect) as (Entry & { kind: "child" }) | undefined;
+        const message = `child workflow "interpreted" (${child?.id}) ended as ${fact.status}: ${fact.message}`;
+        child?.done(failed(new Fault("WorkflowError", message)));
         return;
       }
       case "Event":
         this.#event(fact.event, fact.n);
         return;
       case "Cancel":
-        this.asked = true;
         if (this.#rollback !== undefined) return;
         this.cancelling = true;
         if (fact.mode === "compensate") this.compensates = true;
@@ -140,8 +167,14 @@ export class Model {
     return entry;
   }
 
+  /** What the outside says has ended; the run may have given it up before it heard of that. */
+  #ended(id: string): Entry | undefined {
+    return this.#isBelated ? this.open.get(id) : this.#entry(id);
+  }
+
   #attemptFailed({ effect, attempt, message, retryAt, forGood }: Fact & { type: "AttemptFailed" }): void {
-    const entry = this.#entry(effect) as Entry & { kind: "activity" };
+    const entry = this.#ended(effect) as (Entry & { kind: "activity" }) | undefined;
+    if (entry === undefined) return;
     const again = attempt < entry.attempts && !forGood;
     if (again !== (retryAt !== undefined)) throw new Error(`${effect}: attempt ${attempt} is ${again ? "not " : ""}to be the last`);
     if (retryAt !== undefined && retryAt > this.now + retryDelay) throw new Error(`${effect} is tried again too late`);
@@ -211,6 +244,13 @@ export class Model {
     const index = this.kept.findIndex((each) => each.event === event && wants({ even }, each.n));
     return index < 0 ? undefined : this.kept.splice(index, 1)[0]?.n;
   }
+}
+
+/** Whether it enters the code of a run, so that a paused one hears of it later. */
+function isForCode(fact: Fact): boolean {
+  if (fact.type === "AttemptFailed") return fact.retryAt === undefined;
+  if (fact.type === "Cancel") return fact.mode !== "immediate";
+  return fact.type !== "Pause" && fact.type !== "Resume" && fact.type !== "Terminate" && fact.type !== "AttemptStarted";
 }
 
 const wants = (wait: { readonly even: boolean }, n: number) => !wait.even || n % 2 === 0;

@@ -18,7 +18,8 @@ export type Step =
   | { readonly kind: "event"; readonly run: ModelledRun; readonly event: EventName; readonly n: number }
   | { readonly kind: "time"; readonly at: number }
   | { readonly kind: "cancel"; readonly run: ModelledRun; readonly mode: "graceful" | "immediate" | "compensate" }
-  | { readonly kind: "terminate"; readonly run: ModelledRun };
+  | { readonly kind: "terminate"; readonly run: ModelledRun }
+  | { readonly kind: "pause" | "resume"; readonly run: ModelledRun; readonly before: number };
 
 export const choice: fc.Arbitrary<Choice> = fc.record({
   pick: fc.nat(999),
@@ -33,12 +34,15 @@ const modes = ["graceful", "compensate", "immediate", undefined, "graceful", "co
 const patience = 600_000;
 /** One pick in so many is an end from outside. */
 const endsEvery = 40;
+/** One pick in so many is a pause, or its end. */
+const pausesEvery = 10;
 
 /** What happens; undefined when nothing can. `sent` counts events: each carries a number of its own. */
 export function draw({ pick, how }: Choice, runs: readonly ModelledRun[], sent: number): Step | undefined {
   const open = openOf(runs);
   if (open.length === 0) return undefined;
   if (pick % endsEvery === endsEvery - 1) return endOf(open[how % open.length] as ModelledRun, pick);
+  if (pick % pausesEvery === pausesEvery - 2) return pauseOf(open[how % open.length] as ModelledRun);
   const steps = [...open.flatMap((run) => stepsOf(run, how, sent)), ...times(open)];
   if (steps.length === 0) return undefined;
   if (sent < 4) steps.push({ kind: "event", run: open[0] as ModelledRun, event: how % 4 < 2 ? "red" : "blue", n: numberOf(sent, how) });
@@ -50,6 +54,8 @@ export function breakUp(runs: readonly ModelledRun[]): Step | undefined {
   const open = openOf(runs);
   const [run] = [...open.filter(({ model }) => !model.asked), ...open];
   if (run === undefined) return undefined;
+  const paused = open.find(({ model }) => model.paused);
+  if (paused !== undefined) return pauseOf(paused);
   return run.model.asked ? { kind: "terminate", run } : { kind: "cancel", run, mode: "graceful" };
 }
 
@@ -63,8 +69,14 @@ function endOf(run: ModelledRun, pick: number): Step {
   return mode === undefined ? { kind: "terminate", run } : { kind: "cancel", run, mode };
 }
 
+/** `before`: how many came before it. */
+function pauseOf(run: ModelledRun): Step {
+  const kind = run.model.paused ? "resume" : "pause";
+  return { kind, run, before: run.said[kind] };
+}
+
 function stepsOf(run: ModelledRun, how: number, sent: number): Step[] {
-  const steps: Step[] = [];
+  const steps: Step[] = run.model.paused ? [pauseOf(run)] : [];
   for (const [effect, entry] of run.model.open) {
     if (entry.kind === "activity" && isBlocked(run.run, effect))
       steps.push({ kind: "activity", run, effect, ending: endings[how % endings.length] as Ending });
@@ -76,7 +88,7 @@ function stepsOf(run: ModelledRun, how: number, sent: number): Step[] {
 /** The next times at which something is due: with a later one, several timers fire at once. */
 function times(open: readonly ModelledRun[]): Step[] {
   const due = new Set<number>();
-  for (const run of open)
+  for (const run of open.filter(({ model }) => !model.paused))
     for (const entry of run.model.open.values()) {
       if (entry.kind === "timer" && entry.due <= run.model.now + patience) due.add(entry.due);
       if (entry.kind === "activity" && entry.retryAt !== undefined) due.add(entry.retryAt);

@@ -43,7 +43,7 @@ test("what reaches a paused run is kept in order and applied when it resumes; qu
     const { status, paused } = await run.describe();
     assert.equal(status, "Paused");
     assert.deepEqual(paused, { at: env.now(), reason: "look at it" });
-    assert.deepEqual((await typesOf(env, run.id)).slice(-1), ["PauseRequested"]);
+    assert.deepEqual((await typesOf(env, run.id)).slice(-3), ["PauseRequested", "EventReceived", "UpdateRequested"]);
     await run.resume();
     assert.equal(await added, 3);
     assert.equal(await run.result(), "a b c");
