@@ -472,7 +472,7 @@ test("a fork, and a reset, of a run whose activity is paused wait for decisions 
   });
 });
 
-test("while its run is paused or parked a decision is kept, and taken when the run goes on", async () => {
+test("while its run is paused a decision is recorded, and its code hears of it when the run goes on", async () => {
   await inEachCache({ workflows: [pay] }, async (env) => {
     closedBank();
     const run = await stopped(env);
@@ -482,10 +482,30 @@ test("while its run is paused or parked a decision is kept, and taken when the r
     await env.restart();
     await env.settle();
     assert.equal((await run.describe()).status, "Paused");
-    assert.equal((await onlyLetter(env)).id, id);
+    assert.deepEqual(await letters(env), []);
+    await assert.rejects(env.client.deadLetters.retry(id), { code: "DEAD_LETTER_DECIDED" });
     await run.resume();
     assert.equal(await run.result(), "by hand");
-    assert.deepEqual(await letters(env), []);
+  });
+});
+
+test("an activity of a paused run that is to be tried again begins when the run goes on", async () => {
+  await inEachCache({ workflows: [pay] }, async (env) => {
+    closedBank();
+    const run = await stopped(env);
+    const { id } = await onlyLetter(env);
+    await run.pause();
+    open = true;
+    const before = env.executions.total;
+    await env.client.deadLetters.retry(id);
+    await env.settle();
+    assert.equal(env.executions.total, before);
+    await env.restart();
+    await env.settle();
+    assert.equal(env.executions.total, before);
+    await run.resume();
+    await run.result();
+    assert.equal(env.executions.total, before + 1);
   });
 });
 
