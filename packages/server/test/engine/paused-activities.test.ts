@@ -472,7 +472,7 @@ test("a fork, and a reset, of a run whose activity is paused wait for decisions 
   });
 });
 
-test("while its run is paused or parked a decision is kept, and taken when the run goes on", async () => {
+test("while its run is paused a decision is recorded at once, and heard when the run goes on", async () => {
   await inEachCache({ workflows: [pay] }, async (env) => {
     closedBank();
     const run = await stopped(env);
@@ -482,10 +482,26 @@ test("while its run is paused or parked a decision is kept, and taken when the r
     await env.restart();
     await env.settle();
     assert.equal((await run.describe()).status, "Paused");
-    assert.equal((await onlyLetter(env)).id, id);
+    assert.deepEqual(await letters(env), []);
     await run.resume();
     assert.equal(await run.result(), "by hand");
-    assert.deepEqual(await letters(env), []);
+  });
+});
+
+test("an activity that is to be tried anew while its run is paused begins when the run goes on", async () => {
+  await inEachCache({ workflows: [pay] }, async (env) => {
+    closedBank();
+    const run = await stopped(env);
+    const { id } = await onlyLetter(env);
+    await run.pause();
+    const before = env.executions.total;
+    await env.client.deadLetters.retry(id);
+    await env.advance("1h");
+    assert.equal(env.executions.total, before);
+    await run.resume();
+    await env.settle();
+    assert.ok(env.executions.total > before);
+    await run.terminate();
   });
 });
 
