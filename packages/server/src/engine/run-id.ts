@@ -19,15 +19,17 @@ export const isRunId = (text: string): boolean => /^\d{6}[0-9a-z]{16}$/.test(tex
 /** A run id that sorts after another one: a run that goes on from it is newer, also within a millisecond. */
 export function runIdAfter(run: string, now: number, random: Random): string {
   const fresh = newRunId(now, random);
-  return fresh > run ? fresh : beyond(run, random);
+  return fresh > run ? fresh : beyond(run, fresh);
 }
 
 const tails = alphabet.length ** randomLength;
+/** Characters of an id that say how far another one lies beyond it: enough room for millions in one millisecond. */
+const stepLength = 6;
 
-/** A little further on than `run`: what else is made after it, here or by another engine, is somewhere else. */
-function beyond(run: string, random: Random): string {
+/** As much further on than `run` as the last characters of `drawn` say: what else is made after it, here or by another engine, is somewhere else. */
+function beyond(run: string, drawn: string): string {
   const [time, tail] = [run.slice(0, -randomLength), run.slice(-randomLength)];
-  const step = random.bytes(4).reduce((number, byte) => number * 256 + byte, 0) + 1;
+  const step = Number.parseInt(drawn.slice(-stepLength), alphabet.length) + 1;
   const next = Number.parseInt(tail, alphabet.length) + step;
   const characters = (next % tails).toString(alphabet.length).padStart(randomLength, "0");
   return (next < tails ? time : successor(time)) + characters;
