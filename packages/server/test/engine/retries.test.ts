@@ -429,3 +429,27 @@ test("many activities that fail again and again lose no attempt", async () => {
     for (let n = 0; n < 500; n += 1) assert.equal(record.count(`${n}`), 4);
   });
 });
+
+test("H066 attempt 2,000 of an activity is scheduled at the cap, like every one since the cap was reached", async () => {
+  let attempts = 0;
+  const stubborn = activity(
+    "stubborn",
+    { retry: { maxAttempts: 5_000, initialDelay: "1s", factor: 10, maxDelay: "1h", jitter: "none" } },
+    async () => {
+      attempts += 1;
+      if (attempts <= 2_000) throw new Error("not yet");
+      return attempts;
+    },
+  );
+  const patient = workflow("patient", async function* () {
+    return yield* stubborn();
+  });
+  await inCase({ workflows: [patient] }, async (env) => {
+    const run = await env.start(patient);
+    assert.equal(await run.result(), 2_001);
+    const waits = delays(await env.turns(run.id));
+    assert.equal(waits.length, 2_000);
+    assert.deepEqual(waits.slice(0, 4), [1_000, 10_000, 100_000, 1_000_000]);
+    assert.ok(waits.slice(4).every((delay) => delay === 3_600_000));
+  });
+});
