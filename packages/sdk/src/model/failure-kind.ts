@@ -61,7 +61,7 @@ function kindOfObject(error: Facets): FailureKind {
   if (isInVain(error)) return "permanent";
   const { name, code, kind, status, cause } = error;
   if (name === "ActivityError") return codeOf(cause) === "OUTCOME_UNKNOWN" ? "permanent" : isKind(kind) ? kind : kindOf(cause);
-  if (name === "WorkflowError" && typeof status === "string") return workflowKinds[status] ?? "transient";
+  if (name === "WorkflowError" && typeof status === "string") return workflowKinds[status] ?? kindOf(cause);
   if (name === "TimeoutError" || timeoutCodes.has(code) || timeoutCodes.has(codeOf(cause))) return "timeout";
   if (name === "CancelledError" || code === "CANCELLED") return "cancelled";
   if (betweenCodes.has(code) || betweenCodes.has(codeOf(cause))) return "infrastructure";

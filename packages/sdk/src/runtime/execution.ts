@@ -790,8 +790,10 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   }
 
   #cancel(mode: CancelMode, reason: CancelledError): void {
-    if (this.#closed !== undefined || this.#rollback !== undefined) return;
+    if (this.#closed !== undefined) return;
     this.#cancelling ??= { compensate: false };
+    // What is undone is undone to its end; the run does not go on as another one then.
+    if (this.#rollback !== undefined) return;
     if (mode === "compensate") {
       this.#cancelling.compensate = true;
       this.leaves.childrenCompensate = (this.definition.compensation ?? defaultCompensation).on !== "never";
@@ -900,7 +902,8 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   #nextAttempt(error: unknown, kind: FailureKind): NextAttempt | undefined {
     const start = this.#start;
     // It was asked to end.
-    if (start === undefined || this.#recorder.replaying || this.#keptCancel() !== undefined) return undefined;
+    const isCancelled = this.#cancelling !== undefined || this.#keptCancel() !== undefined;
+    if (start === undefined || this.#recorder.replaying || isCancelled) return undefined;
     const retryAt = runRetryAt({ definition: this.definition, start, began: this.#began, now: this.#now, error, kind }, this);
     if (retryAt === undefined) return undefined;
     const carried = this.#unread();

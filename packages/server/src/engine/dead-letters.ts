@@ -126,6 +126,18 @@ export class DeadLetters {
         },
       );
     if (kind === "activity" || kind === "compensation") return this.#tell(engine, id, place, row, decision, options);
+    return oneByOne(engine.deciding, `${this.#tenancy.tenant} ${id}`, () => this.#decideAlone(engine, id, place, row, decision, options));
+  }
+
+  /** What no run waits for: no history judges the decision. */
+  async #decideAlone(
+    engine: Engine,
+    id: string,
+    place: DeadLetterPlace,
+    row: InstanceRow,
+    decision: DeadLetterDecision,
+    options: DecisionOptions,
+  ): Promise<Delivered> {
     const turns = await this.#tenancy.turns(engine, row.run);
     const letter = await this.#letter(engine, place, turns);
     if (letter === undefined) throw explained(id, endingOf(place, turns));
@@ -231,6 +243,21 @@ export class DeadLetters {
       ...(timeout !== undefined && { timeout }),
       idempotencyKey: `dead-letter:${letter.run}`,
     });
+  }
+}
+
+/** Of those who decide on one letter at once the first is heard, and the others are told so. */
+async function oneByOne<T>(deciding: Map<string, Promise<void>>, letter: string, decide: () => Promise<T>): Promise<T> {
+  const decided = (deciding.get(letter) ?? Promise.resolve()).then(decide);
+  const over = decided.then(
+    () => {},
+    () => {},
+  );
+  deciding.set(letter, over);
+  try {
+    return await decided;
+  } finally {
+    if (deciding.get(letter) === over) deciding.delete(letter);
   }
 }
 

@@ -119,6 +119,8 @@ export class Engine {
   /** Those who wait for updates, by `updateKey`. */
   readonly updates: Waiters<UpdateEnd>;
   readonly dialogue: Dialogue;
+  /** Decisions that are under way on dead letters that no run waits for, by tenant and letter. */
+  readonly deciding = new Map<string, Promise<void>>();
   readonly hub = new EventHub();
   readonly ownership: Ownership;
   readonly journal: Journal;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { activity, NonRetryableError, type RetryPolicy, sleep, TimeoutError, WorkflowError, workflow } from "@wovyr/sdk";
+import { activity, child, NonRetryableError, type RetryPolicy, sleep, TimeoutError, WorkflowError, workflow } from "@wovyr/sdk";
 import { ExecutionRecord, type TestEnvironment } from "@wovyr/testing";
 import { inEachCache } from "./case.ts";
 
@@ -129,5 +129,42 @@ test("the retries of what undoes are not held to the run's budget, and do not co
     assert.equal((await failureOf(run.result())).status, "Compensated");
     assert.equal(tries, 4);
     assert.equal((await env.state(run.id)).retries, 0);
+  });
+});
+
+for (const mode of ["graceful", "immediate", "compensate"] as const)
+  test(`a run that is cancelled (${mode}) while it undoes what it did is undone to its end, and not tried again`, async () => {
+    const trip = workflow("trip", { retry: flat }, async function* () {
+      yield* book("seat").compensate(async function* (seat) {
+        yield* sleep("1h");
+        yield* undo(seat);
+      });
+      throw new Error("no hotel");
+    });
+    await inEachCache({ workflows: [trip] }, async (env) => {
+      const begin = record.total;
+      env.autoSkip = false;
+      const run = await env.start(trip);
+      await env.advance("1m");
+      assert.equal((await run.describe()).status, "Compensating");
+      await run.cancel({ mode });
+      env.autoSkip = true;
+      assert.equal((await failureOf(run.result())).status, "Compensated");
+      assert.deepEqual(record.order.slice(begin), ["book seat", "undo seat"]);
+      assert.equal((await statuses(env, run.id)).length, 1);
+    });
+  });
+
+test("a run is not tried again for what its child says will stay as it is", async () => {
+  const deaf = workflow("deaf", async function* () {
+    throw new NonRetryableError("never");
+  });
+  const parent = workflow("parent", { retry: flat }, async function* () {
+    yield* child(deaf);
+  });
+  await inEachCache({ workflows: [parent, deaf] }, async (env) => {
+    const run = await env.start(parent);
+    assert.equal((await failureOf(run.result())).status, "Failed");
+    assert.equal((await statuses(env, run.id)).length, 1);
   });
 });

@@ -118,6 +118,36 @@ const sender = workflow("sender", async function* (to: string) {
   return "sent";
 });
 
+test("of those who decide at once on an event or a run one is heard: what was discarded is not done", async () => {
+  const failing = workflow("failing", { deadLetter: true }, async function* () {
+    throw new Error("no");
+  });
+  await inEachCache({ workflows: [listener, sender, failing] }, async (env) => {
+    const { deadLetters } = env.client;
+    const twice = async (id: string, first: "retry" | "discard", second: "retry" | "discard") => {
+      const outcomes = await Promise.allSettled([deadLetters[first](id), deadLetters[second](id)]);
+      assert.deepEqual(
+        outcomes.map(({ status }) => status),
+        ["fulfilled", "rejected"],
+      );
+      await assert.rejects(deadLetters.retry(id), code("DEAD_LETTER_DECIDED"));
+    };
+    await env.execute(sender, "late");
+    const [event] = await letters(env, { kind: "event" });
+    const late = await env.start(listener, undefined, { id: "late" });
+    await twice(event?.id ?? "", "discard", "retry");
+    await env.settle();
+    assert.equal((await late.describe()).status, "Waiting");
+    await env.execute(sender, "late");
+    const run = await env.start(failing, undefined, { id: "failing" });
+    await assert.rejects(run.result());
+    const [letter] = await letters(env, { kind: "workflow" });
+    await twice(letter?.id ?? "", "discard", "retry");
+    await env.settle();
+    assert.equal((await env.client.handle("failing").describe()).runId, run.runId);
+  });
+});
+
 test("an event that reaches no run is a dead letter: sent again it arrives once, or it is discarded", async () => {
   await inEachCache({ workflows: [listener, sender] }, async (env) => {
     assert.equal(await env.execute(sender, "nobody", { id: "s" }), "sent");
