@@ -275,7 +275,7 @@ test("a hundred kept publications of a key are all taken, and so are those beyon
   });
 });
 
-test("H080 ten thousand runs that wait for one key are all told", { timeout: 120_000 }, async () => {
+test("H084 ten thousand runs that wait for one key are all told", { timeout: 120_000 }, async () => {
   const waiting = workflow("waiting", async function* () {
     return yield* awaitEvent(Paid, { key: "crowd" });
   });
