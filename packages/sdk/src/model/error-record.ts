@@ -206,10 +206,22 @@ export function putTogether(record: ErrorRecord, classes: readonly ErrorClass[] 
   define(error, "stack", record.stack ?? `${record.name}: ${record.message}`, false);
   if (record.cause !== undefined) define(error, "cause", causeFrom(record.cause, classes), false);
   if (record.code !== undefined) define(error, "code", record.code, true);
-  for (const [key, value] of Object.entries(record.fields ?? {}))
+  for (const [key, value] of Object.entries(record.fields ?? {})) {
+    if (key === "errors" && Array.isArray(value)) for (const each of value) giveClass(each, classes);
     define(error, key, value, key !== "errors" || record.name !== "AggregateError");
+  }
   if (record.thrown !== undefined) define(error, "thrown", record.thrown.value, true);
   return error;
+}
+
+/** What an error holds in a list is of the listed classes, too; it comes as a value, which knows none of them. */
+function giveClass(error: unknown, classes: readonly ErrorClass[]): void {
+  if (!(error instanceof Error)) return;
+  const listed = listedAs(error.name, classes);
+  if (listed !== undefined) Object.setPrototypeOf(error, listed.prototype);
+  giveClass(error.cause, classes);
+  const { errors } = error as { readonly errors?: unknown };
+  if (Array.isArray(errors)) for (const each of errors) giveClass(each, classes);
 }
 
 /** A cause that is no error comes back as the value that it was. */
@@ -217,10 +229,12 @@ function causeFrom(record: ErrorRecord, classes: readonly ErrorClass[]): unknown
   return record.thrown === undefined ? putTogether(record, classes) : record.thrown.value;
 }
 
+function listedAs(name: string, classes: readonly ErrorClass[]): ErrorClass | undefined {
+  return classes.find((item) => item.name === name || (Object.hasOwn(item.prototype, "name") && item.prototype.name === name));
+}
+
 function prototypeOf(record: ErrorRecord, classes: readonly ErrorClass[]): object {
-  const listed = classes.find(
-    (item) => item.name === record.name || (Object.hasOwn(item.prototype, "name") && item.prototype.name === record.name),
-  );
+  const listed = listedAs(record.name, classes);
   if (listed !== undefined) return listed.prototype as object;
   const isOurs = Object.hasOwn(ours, record.name) && record.code !== undefined && Object.hasOwn(errorCodes, record.code);
   const known = isOurs ? ours[record.name] : Object.hasOwn(builtIn, record.name) ? builtIn[record.name] : undefined;

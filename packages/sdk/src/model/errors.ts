@@ -191,8 +191,8 @@ export class TimeoutError extends WovyrError {
   readonly timeout: TimeoutKind;
   /** Milliseconds. */
   readonly limit: number | undefined;
-  constructor(message: string, timeout: TimeoutKind = "wait", limit?: number) {
-    super(message, { code: "TIMED_OUT" });
+  constructor(message: string, timeout: TimeoutKind = "wait", limit?: number, options: ErrorOptions = {}) {
+    super(message, { code: "TIMED_OUT", ...options });
     this.timeout = timeout;
     this.limit = limit;
   }

@@ -176,6 +176,15 @@ describe("an error that is stored and thrown again", () => {
     assert.ok(JSON.stringify(many).length < 200_000);
   });
 
+  it("has errors of the listed classes in a list of errors, and as their causes", () => {
+    const inner = new OutOfStock("a", 0);
+    const error = new AggregateError([inner, new Error("b", { cause: inner }), new AggregateError([inner], "deep")], "all failed");
+    const [first, second, third] = (back(error, [OutOfStock]) as unknown as AggregateError).errors;
+    assert.ok(first instanceof OutOfStock && first.isEmpty);
+    assert.ok(second.cause instanceof OutOfStock);
+    assert.ok(third.errors[0] instanceof OutOfStock);
+  });
+
   it("is the same data after it was thrown again", () => {
     fc.assert(
       fc.property(storableError, (error) => {

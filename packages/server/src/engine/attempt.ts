@@ -19,6 +19,7 @@ import {
   decodePayload,
   type EffectId,
   encodePayload,
+  errorOf,
   type FailureKind,
   failureOf,
   type Incoming,
@@ -84,8 +85,12 @@ export function limitsOf({ definition, options }: ActivityEffect<unknown>): Read
   return resolveTimeouts(definition.timeout, options.timeout);
 }
 
-/** What an attempt that is out of time fails with. */
-export function outOfTime({ name, attempt }: Pick<OpenActivity, "name" | "attempt">, timeout: TimeoutKind, limit: number): TimeoutError {
+/** What an attempt that is out of time fails with; where the time of all attempts is over, the last failure before is its cause. */
+export function outOfTime(
+  { name, attempt, lastFailure }: Pick<OpenActivity, "name" | "attempt" | "lastFailure">,
+  timeout: TimeoutKind,
+  limit: number,
+): TimeoutError {
   const what = `attempt ${attempt} of activity "${name}"`;
   switch (timeout) {
     case "startToClose":
@@ -99,7 +104,12 @@ export function outOfTime({ name, attempt }: Pick<OpenActivity, "name" | "attemp
         limit,
       );
     default:
-      return new TimeoutError(`activity "${name}" took longer than scheduleToClose, ${limit} ms over all attempts`, timeout, limit);
+      return new TimeoutError(
+        `activity "${name}" took longer than scheduleToClose, ${limit} ms over all attempts`,
+        timeout,
+        limit,
+        lastFailure && { cause: errorOf(lastFailure) },
+      );
   }
 }
 
@@ -299,13 +309,15 @@ export class RunningAttempt {
     const { effect, activity } = this.attempt;
     const kind = this.#kindOf(error);
     const { noRetry, retryAt, failure } = this.#judged(error, kind);
+    // What it asked for cannot be done: that is what is wrong with it.
+    const isInstead = failure !== error && noRetry === "permanent";
     const details = this.#details;
     this.#end(
       {
         type: "ActivityFailed",
         effect,
         attempt: activity.attempt,
-        failure: { ...failureOf(failure), kind },
+        failure: { ...failureOf(failure), kind: isInstead ? "permanent" : kind },
         ...(retryAt !== undefined && { retryAt }),
         ...(noRetry !== undefined && { noRetry }),
         ...(details !== undefined && { heartbeat: details }),

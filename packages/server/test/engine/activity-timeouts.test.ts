@@ -227,3 +227,34 @@ test("H002 H003 limits are checked where they are given", () => {
       });
   assert.throws(() => activity("a", { timeout: { heartBeat: 1 } as never }, async () => 1), { code: "INVALID_OPTION" });
 });
+
+test("what ends with the time of all attempts has the last failure as its cause, also where it waited for a decision", async () => {
+  const retry = { maxAttempts: 10, initialDelay: "1s", jitter: "none" } as const;
+  let attempts = 0;
+  const hangs = activity("hangs", { retry, timeout: { scheduleToClose: "1m" } }, async () => {
+    attempts += 1;
+    if (attempts > 1) return new Promise<never>(() => {});
+    throw Object.assign(new Error("the real reason"), { code: "REAL" });
+  });
+  const refuses = activity("refuses", { retry: { maxAttempts: 1 }, onExhausted: "pause", timeout: { scheduleToClose: "1m" } }, async () => {
+    throw Object.assign(new Error("the real reason"), { code: "REAL" });
+  });
+  const asking = workflow("asking", async function* (which: "hangs" | "refuses") {
+    try {
+      yield* which === "hangs" ? hangs() : refuses();
+      return [];
+    } catch (error) {
+      const late = (error as ActivityError).cause as TimeoutError;
+      return [late.timeout, (late.cause as { code?: string } | undefined)?.code];
+    }
+  });
+  await inCase({ workflows: [asking] }, async (env) => {
+    env.autoSkip = false;
+    for (const which of ["hangs", "refuses"] as const) {
+      const run = await env.start(asking, which);
+      await env.advance("2s");
+      await env.advance("1m");
+      assert.deepEqual(await run.result(), ["scheduleToClose", "REAL"]);
+    }
+  });
+});

@@ -361,11 +361,12 @@ test("H002 a RetryAfterError without a proper time fails the activity with an er
     try {
       yield* call();
     } catch (error) {
-      return ((error as ActivityError).cause as { code?: string }).code;
+      const { kind, cause } = error as ActivityError;
+      return [kind, (cause as { code?: string }).code];
     }
-    return "";
+    return [];
   });
-  await inCase({ workflows: [caller] }, async (env) => assert.equal(await env.execute(caller), "INVALID_DURATION"));
+  await inCase({ workflows: [caller] }, async (env) => assert.deepEqual(await env.execute(caller), ["permanent", "INVALID_DURATION"]));
 });
 
 test("functions of a policy that throw are passed over, and the log says so", async () => {
