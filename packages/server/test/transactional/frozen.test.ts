@@ -16,8 +16,10 @@ test("an owner that was frozen in the middle of a step, and was succeeded, commi
   context.after(() => child.kill("SIGKILL"));
   assert.deepEqual((await once(child, "message"))[0], "written");
   child.kill("SIGSTOP");
-  const open = () => admin`select from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`;
-  assert.equal((await open()).length, 1);
+  const idle = await admin`select pid from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`;
+  assert.equal(idle.length, 1);
+  const session = Number(idle[0]?.pid);
+  const open = () => admin`select from pg_stat_activity where pid = ${session} and xact_start is not null`;
 
   const { client } = await host([workflow], { lease: 1_000 });
   assert.equal(await client.handle(workflow, "held").result(), "taken over");
