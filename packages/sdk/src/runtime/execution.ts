@@ -18,17 +18,8 @@ import type { ContinueAsNewEffect } from "../effects/continue-as-new.ts";
 import type { CallSite, Effect } from "../effects/effect.ts";
 import { defaultCompensation } from "../model/compensation-policy.ts";
 import { digest } from "../model/digest.ts";
-import {
-  ActivityError,
-  AuthoringError,
-  CancelledError,
-  DeterminismError,
-  type TimeoutError,
-  WorkflowError,
-  type WorkflowOutcome,
-  WovyrError,
-} from "../model/errors.ts";
-import { errorOf, type Failure, failureOf } from "../model/failure.ts";
+import { AuthoringError, CancelledError, DeterminismError, type TimeoutError, WovyrError } from "../model/errors.ts";
+import { type Failure, failureOf } from "../model/failure.ts";
 import { type FailureKind, kindOf } from "../model/failure-kind.ts";
 import type { CancelMode, Command, EffectId, HistoryFact, Incoming, NextAttempt, Payload, Turn } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
@@ -46,7 +37,8 @@ import { Fiber } from "./fiber.ts";
 import type { WorkflowGuard } from "./guard.ts";
 import { Handlers, type HandlersOwner } from "./handlers.ts";
 import { Interpreter, type Surroundings } from "./interpreter.ts";
-import { type Leaf, Leaves } from "./leaf.ts";
+import { Leaves } from "./leaf.ts";
+import { LeafOutcomes } from "./leaf-outcomes.ts";
 import { defaultLimits, type ExecutionLimits } from "./limits.ts";
 import type { LogLevel, LogLine } from "./log-line.ts";
 import { type Done, fulfilled, type Operation, type Outcome, rejected } from "./operation.ts";
@@ -77,22 +69,6 @@ const longHistory = 4 * 1024 * 1024;
 type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
 type UpdateFact = Extract<Incoming, { type: "UpdateRequested" }>;
 type CancelFact = Extract<Incoming, { type: "CancelRequested" }>;
-/** What the code hears as it is. */
-type Heard = Extract<
-  Incoming,
-  {
-    type:
-      | "ActivityCompleted"
-      | "ActivityFailed"
-      | "ChildCompleted"
-      | "ChildFailed"
-      | "ChildRejected"
-      | "TimerFired"
-      | "EventReceived"
-      | "ActivityDecided"
-      | "CompensationDecided";
-  }
->;
 /** A fact of which the code is to hear, and how it does. */
 type Kept = { readonly fact: Incoming; readonly hear: () => void };
 type ForkFact = Extract<Incoming, { type: "Forked" }>;
@@ -126,6 +102,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   readonly #guard: WorkflowGuard | undefined;
   readonly #recorder = new Recorder();
   readonly #commands: Commands;
+  readonly #outcomes: LeafOutcomes;
   readonly #events: EventWaits;
   readonly #conditions: Conditions;
   #handlers: Handlers | undefined;
@@ -172,6 +149,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     this.#guard = options.guard;
     this.#commands = new Commands(options.limits ?? defaultLimits, this.#recorder, this);
     this.leaves = new Leaves(this.#commands);
+    this.#outcomes = new LeafOutcomes(this.definition, this.leaves);
     this.#events = new EventWaits(this.#commands, this.leaves, this);
     this.#conditions = new Conditions(this.#commands, this);
     this.interpreter = new Interpreter(this, this.#commands, this.leaves, this.#events, this.#conditions);
@@ -548,10 +526,14 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
       case "ChildFailed":
       case "ChildRejected":
       case "TimerFired":
-      case "EventReceived":
       case "ActivityDecided":
+        this.#tell(fact, () => this.#outcomes.hear(fact));
+        return;
+      case "EventReceived":
+        this.#tell(fact, () => this.#events.received(fact));
+        return;
       case "CompensationDecided":
-        this.#tell(fact, () => this.#heard(fact));
+        this.#tell(fact, () => this.#compensations?.decide(fact.effect, fact.decision));
         return;
       case "UpdateRequested":
         this.#update(fact);
@@ -604,36 +586,6 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     else hear();
   }
 
-  #heard(fact: Heard): void {
-    switch (fact.type) {
-      case "ActivityCompleted":
-      case "ChildCompleted":
-        this.#leaf(fact)?.settle(this.#decoded(fact.output));
-        return;
-      case "ActivityFailed":
-        if (fact.paused === true) this.#paused(fact);
-        else if (fact.retryAt === undefined) this.#activityFailed(fact);
-        return;
-      case "ActivityDecided":
-        this.#activityDecided(fact);
-        return;
-      case "ChildFailed":
-        this.#childFailed(fact);
-        return;
-      case "ChildRejected":
-        this.#leaf(fact)?.settle(rejected(errorOf(fact.failure)));
-        return;
-      case "TimerFired":
-        this.#leaf(fact)?.settle(fulfilled(undefined));
-        return;
-      case "EventReceived":
-        this.#events.received(fact);
-        return;
-      case "CompensationDecided":
-        this.#compensations?.decide(fact.effect, fact.decision);
-    }
-  }
-
   /** What is kept was taken before its validator could be asked: a refusal is its end then. */
   #update(fact: UpdateFact): void {
     if (this.#held) this.#tell(fact, () => this.handlers.keptUpdate(fact, this.refusalOf(fact, true)));
@@ -660,10 +612,6 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     this.#isParked = false;
     this.#identity = { id, run, correlationId, seed };
     for (const child of children) this.leaves.get(child.effect)?.restart(child.id);
-  }
-
-  #leaf(fact: { readonly effect: EffectId }): Leaf | undefined {
-    return this.leaves.get(fact.effect);
   }
 
   #started(fact: StartFact): void {
@@ -725,68 +673,6 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     if (this.#closed !== undefined || this.#cancelling || this.#failure !== undefined) return;
     this.#late = late;
     this.#root?.cancel(new CancelledError(late.message, { cause: late }));
-  }
-
-  #decoded(payload: Payload): Outcome {
-    try {
-      return fulfilled(decodePayload(payload));
-    } catch (error) {
-      return rejected(error);
-    }
-  }
-
-  #activityFailed(fact: Extract<Incoming, { type: "ActivityFailed" }>): void {
-    const leaf = this.#leaf(fact);
-    if (leaf?.work.kind !== "activity") return;
-    const { definition } = leaf.work.effect;
-    const cause = errorOf(fact.failure, [...(definition.errors ?? []), ...(this.definition.errors ?? [])]);
-    const attempts = fact.attempt === 1 ? "1 attempt" : `${fact.attempt} attempts`;
-    const isOverBudget = fact.noRetry === "retryBudget";
-    const why = isOverBudget ? " (the run's retry budget is used up)" : "";
-    leaf.settle(
-      rejected(
-        new ActivityError(`activity "${definition.name}" failed after ${attempts}${why}: ${fact.failure.message}`, {
-          activity: definition.name,
-          attempts: fact.attempt,
-          kind: fact.failure.kind ?? kindOf(cause),
-          cause,
-          ...(isOverBudget && { code: "RETRY_BUDGET_EXHAUSTED" }),
-        }),
-      ),
-    );
-  }
-
-  /** Somebody decides what becomes of it. */
-  #paused(fact: Extract<Incoming, { type: "ActivityFailed" }>): void {
-    const leaf = this.#leaf(fact);
-    if (leaf !== undefined) leaf.paused = fact;
-  }
-
-  #activityDecided({ effect, decision, output }: Extract<Incoming, { type: "ActivityDecided" }>): void {
-    const leaf = this.leaves.get(effect);
-    const failed = leaf?.paused;
-    if (leaf === undefined || failed === undefined) return;
-    leaf.paused = undefined;
-    if (decision === "fail") this.#activityFailed(failed);
-    else if (decision === "resolve") leaf.settle(output === undefined ? fulfilled(undefined) : this.#decoded(output));
-  }
-
-  #childFailed({ effect, status, failure, compensation }: Extract<Incoming, { type: "ChildFailed" }>): void {
-    const leaf = this.leaves.get(effect);
-    if (leaf?.work.kind !== "child") return;
-    const { workflow } = leaf.work.effect;
-    const cause = errorOf(failure, [...(workflow.errors ?? []), ...(this.definition.errors ?? [])]);
-    leaf.settle(
-      rejected(
-        new WorkflowError(`child workflow "${workflow.name}" (${leaf.work.childId}) ended as ${status}: ${failure.message}`, {
-          instanceId: leaf.work.childId,
-          workflow: workflow.name,
-          status: status as WorkflowOutcome,
-          cause,
-          ...(compensation !== undefined && { compensation: errorOf(compensation) }),
-        }),
-      ),
-    );
   }
 
   #cancel(mode: CancelMode, reason: CancelledError): void {

@@ -6,6 +6,7 @@
  *    can be taken by another of the same flush.
  * 2. A turn is judged before any of it is written.
  */
+
 import {
   type DeadLetter,
   type Flush,
@@ -27,6 +28,7 @@ import {
 } from "../../engine/ports/store.ts";
 import { runIdPrefix } from "../../engine/run-id.ts";
 import { flushParts, isClosing } from "../flush-parts.ts";
+import { lastPerEffect } from "../last-per-effect.ts";
 import { turnProblem } from "../storable.ts";
 import { compareText } from "../text-order.ts";
 import { EffectRows } from "./effect-rows.ts";
@@ -370,7 +372,7 @@ export class Tables {
   #lookBack({ tenant, run, shard, status, waits }: TurnWrite): boolean {
     if (waits.length === 0 || !isOpenStatus(status)) return false;
     let found = false;
-    for (const { effect, name, key, after } of new Map(waits.map((wait) => [wait.effect, wait])).values()) {
+    for (const { effect, name, key, after } of lastPerEffect(waits)) {
       if (key === undefined) continue;
       const kept = this.publications.after(tenant, topicOf(name, key), after, lookBackLimit);
       for (const { id, fact, position } of kept)

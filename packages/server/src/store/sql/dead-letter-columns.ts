@@ -1,4 +1,5 @@
 import type { TurnWrite } from "../../engine/ports/store.ts";
+import { lastPerEffect } from "../last-per-effect.ts";
 import type { SqlValue } from "./driver.ts";
 import { arrayLiteral, TextList } from "./text-list.ts";
 
@@ -13,8 +14,7 @@ export class DeadLetterColumns {
 
   add({ deadLetters }: TurnWrite, place: number): void {
     if (deadLetters.length === 0) return;
-    // One row per effect: an upsert may not meet the same row twice.
-    for (const { effect, kind, name, attempts, failure } of new Map(deadLetters.map((letter) => [letter.effect, letter])).values()) {
+    for (const { effect, kind, name, attempts, failure } of lastPerEffect(deadLetters)) {
       this.#turns.push(place);
       this.#effects.add(effect);
       this.#kinds.add(kind);

@@ -4,9 +4,11 @@
  * 1. First turns come before the others; `order` tells which place is which turn.
  * 2. Turns whose shard is not in the fence are left out: they are refused without asking.
  */
+
 import { createHash } from "node:crypto";
 import type { Flush, InboxMessage, NewInstance, TurnWrite } from "../../engine/ports/store.ts";
 import { isClosing } from "../flush-parts.ts";
+import { lastPerEffect } from "../last-per-effect.ts";
 import { isStorable, UnstorableTextError } from "../storable.ts";
 import { encodeAttributes } from "./attribute-text.ts";
 import { DeadLetterColumns } from "./dead-letter-columns.ts";
@@ -264,9 +266,7 @@ class PartColumns {
       this.#doneTurns.push(place);
       this.#doneEffects.add(effect);
     }
-    // One row per effect: an upsert may not meet the same row twice.
-    const timers = turn.timers.length > 1 ? new Map(turn.timers.map((timer) => [timer.effect, timer])).values() : turn.timers;
-    for (const timer of timers) {
+    for (const timer of lastPerEffect(turn.timers)) {
       this.#timerTurns.push(place);
       this.#timerEffects.add(timer.effect);
       this.#timerDues.push(timer.due);

@@ -1,4 +1,5 @@
 import type { TurnWrite } from "../../engine/ports/store.ts";
+import { lastPerEffect } from "../last-per-effect.ts";
 import type { SqlValue } from "./driver.ts";
 import { arrayLiteral, TextList } from "./text-list.ts";
 import { topicOf } from "./topic.ts";
@@ -17,8 +18,7 @@ export class WaitColumns {
 
   add({ waits }: TurnWrite, place: number): void {
     if (waits.length === 0) return;
-    // One row per effect: an upsert may not meet the same row twice.
-    for (const { effect, name, key, after } of new Map(waits.map((wait) => [wait.effect, wait])).values()) {
+    for (const { effect, name, key, after } of lastPerEffect(waits)) {
       this.#turns.push(place);
       this.#effects.add(effect);
       this.#names.add(name);
