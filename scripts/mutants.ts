@@ -35,6 +35,10 @@ const steps = "packages/server/test/engine/transactional.test.ts";
 const committed = "packages/server/test/transactional/steps.test.ts";
 const disputed = "packages/server/test/transactional/faults.test.ts";
 const paused = "packages/server/test/engine/paused-activities.test.ts";
+const pauses = "packages/server/test/operations/pause.test.ts";
+const pausedMessages = "packages/server/test/operations/paused-messages.test.ts";
+const invariants = "packages/server/test/engine/invariants.test.ts";
+const undone = "packages/server/test/engine/compensation-retries.test.ts";
 const letters = "packages/server/test/engine/dead-letters.test.ts";
 
 const mutants: readonly Mutant[] = [
@@ -62,9 +66,9 @@ const mutants: readonly Mutant[] = [
   {
     name: "deliver completions in call order",
     file: "packages/server/src/engine/instance.ts",
-    find: "    this.#next = 0;\n    this.#turnWeight = 0;\n    this.state.beginTurn(at);",
+    find: "    this.#turnWeight = 0;\n    this.state.beginTurn(at);",
     replace:
-      '    this.#next = 0;\n    this.#turnWeight = 0;\n    const place = ({ fact }: Mail) => ("effect" in fact ? fact.effect : "");\n    this.mailbox.sort((a, b) => (place(a) < place(b) ? -1 : place(a) > place(b) ? 1 : 0));\n    this.state.beginTurn(at);',
+      '    this.#turnWeight = 0;\n    const place = ({ fact }: Mail) => ("effect" in fact ? fact.effect : "");\n    this.mailbox.sort((a, b) => (place(a) < place(b) ? -1 : place(a) > place(b) ? 1 : 0));\n    this.state.beginTurn(at);',
     tests: [programs],
   },
   {
@@ -143,7 +147,7 @@ const mutants: readonly Mutant[] = [
   {
     name: "make an attempt again that runs once at most",
     file: "packages/server/src/engine/attempts.ts",
-    find: "semantics !== undefined || losses >= attemptLossLimit;",
+    find: 'semantics === "atMostOnce" || losses >= attemptLossLimit;',
     replace: "losses >= attemptLossLimit;",
     tests: [once],
   },
@@ -257,6 +261,62 @@ const mutants: readonly Mutant[] = [
     find: "{digest(id)}`",
     replace: "`",
     tests: [letters],
+  },
+  {
+    name: "tell a paused run's code at once",
+    file: "packages/sdk/src/runtime/execution.ts",
+    find: "if (this.#held) this.#kept.push({ fact, hear });",
+    replace: "if (this.#held && this.#closed !== undefined) this.#kept.push({ fact, hear });",
+    tests: [pauses],
+  },
+  {
+    name: "tell what came last during a pause first",
+    file: "packages/sdk/src/runtime/execution.ts",
+    find: "if (this.#held) this.#kept.push({ fact, hear });",
+    replace: "if (this.#held) this.#kept.unshift({ fact, hear });",
+    tests: [pauses],
+  },
+  {
+    name: "take no events of a pause along when a run continues as new",
+    file: "packages/sdk/src/runtime/execution.ts",
+    find: ', ...this.#kept.flatMap(({ fact }) => (fact.type === "EventReceived" ? [fact] : []))',
+    replace: "",
+    tests: [pausedMessages],
+  },
+  {
+    name: "let the suspect that was lost most run first",
+    file: "packages/server/src/engine/dispatch.ts",
+    find: "other.activity.losses <= losses",
+    replace: "other.activity.losses >= losses",
+    tests: [invariants],
+  },
+  {
+    name: "give a transactional step up when it begins to wait for a decision",
+    file: "packages/server/src/engine/instance.ts",
+    find: "fact.retryAt === undefined && fact.paused !== true",
+    replace: "fact.retryAt === undefined",
+    tests: [steps],
+  },
+  {
+    name: "decide on a transactional step without giving it up",
+    file: "packages/server/src/engine/instance.ts",
+    find: 'fact.type === "ActivityDecided" && fact.decision !== "retry"',
+    replace: 'fact.type === "ActivityDecided" && fact.decision === undefined',
+    tests: [steps],
+  },
+  {
+    name: "let those who decide at once on a letter of a run all decide",
+    file: "packages/server/src/engine/dead-letters.ts",
+    find: "(deciding.get(letter) ?? Promise.resolve())",
+    replace: "Promise.resolve()",
+    tests: [letters],
+  },
+  {
+    name: "try a run again that was cancelled while it undid what it did",
+    file: "packages/sdk/src/runtime/execution.ts",
+    find: "this.#cancelling !== undefined || this.#keptCancel() !== undefined;",
+    replace: "this.#keptCancel() !== undefined;",
+    tests: [undone],
   },
 ];
 
