@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { type AnyWorkflow, activity, all, awaitEvent, child, event, race, sideEffect, sleep, step, workflow } from "@wovyr/sdk";
 import { createClient } from "@wovyr/sdk/client";
 import { type HistoryEvent, rememberSites, sitesAreRemembered } from "@wovyr/sdk/internal";
 import { createOrchestrator, memoryStore } from "@wovyr/server";
 import { assertReplays, createTestEnvironment, replay, saveHistory } from "@wovyr/testing";
+import { long } from "./support/replay-folder.ts";
 
 const clean = (count = 1) => `${count} ${count === 1 ? "history" : "histories"} checked: all replay.`;
 
@@ -331,24 +334,26 @@ test("a loop that asks for ever is shown up to a bound", async () => {
   assert.ok(diff.split("\n").length < 60, diff);
 });
 
-test("a thousand histories are checked in bounded time and memory", async () => {
+test("a thousand histories are checked in a heap that cannot hold them, and in bounded time", async () => {
   await inFolder(async (folder) => {
-    const long = workflow("long", async function* () {
-      for (let round = 0; round < 200; round++) yield* step("round", async () => "x".repeat(200));
-    });
     await using env = await createTestEnvironment({ workflows: [long] });
     const run = await env.start(long);
     await run.result();
     const events = await env.history(run.id);
     await Promise.all(Array.from({ length: 1_000 }, (_, n) => saveHistory(join(folder, `${n % 10}/${n}.json`), events)));
-    globalThis.gc?.();
+    const bytes = 1_000 * JSON.stringify(events).length;
+    const heapMegabytes = 64;
+    assert.ok(bytes > heapMegabytes * 1024 * 1024);
     const began = performance.now();
-    const heap = process.memoryUsage().heapUsed;
-    const report = await replay(long, folder);
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      `--max-old-space-size=${heapMegabytes}`,
+      ...process.execArgv.filter((option) => !option.startsWith("--test")),
+      join(import.meta.dirname, "support/replay-folder.ts"),
+      folder,
+    ]);
     const took = performance.now() - began;
-    assert.equal(report.text, "1,000 histories checked: all replay.");
-    assert.ok(took < 20_000, `${took} ms`);
-    assert.ok(process.memoryUsage().heapUsed - heap < 200 * 1024 * 1024);
+    assert.equal(stdout.trim(), "1,000 histories checked: all replay.");
+    assert.ok(took < 30_000, `${took} ms`);
   });
 });
 
