@@ -47,9 +47,6 @@ export function startHandlers(polls: LongPolls): Pick<Handlers, "startInstance" 
 
 function startRequest(workflow: string, body: StartBody, idempotencyKey: string | undefined): StartRequest {
   const { input, id, version, startAt, delay, timeout, attributes, memo, correlationId, onConflict, event } = body;
-  if (startAt !== undefined && delay !== undefined) {
-    throw new ApiError("startAt and delay both say when to start: give one of them", { code: "INVALID_OPTION" });
-  }
   return {
     workflow,
     input,
