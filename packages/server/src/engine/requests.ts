@@ -176,7 +176,7 @@ export class Requests {
       this.#begun.set(nameOf(request), clock.now() + retryPause);
       return;
     }
-    log.error("what an application asked for in a transaction of its own came to nothing", { tenant, run, kind, message, error });
+    log.error("what an application asked for in a transaction of its own came to nothing", { tenant, run, kind, request: message, error });
     this.#done.push(request);
   }
 }
