@@ -34,7 +34,7 @@ CREATE FUNCTION "wovyr"."start_in_1"(
   asked_group text, hash text, asked_tenant text, asked_run text, asked_id text, asked_workflow text, asked_version text, asked_correlation text,
   asked_slot text, asked_digest text, asked_at text, start_message text, start_fact text, event_message text, event_fact text
 ) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 declare
   place integer := wovyr.shard_in_1(asked_group, hash);
   taken record;
@@ -49,10 +49,11 @@ begin
       on conflict do nothing;
       written := found;
       exit when written;
-      select k.run, k.digest, i.id into taken from wovyr.start_keys k left join wovyr.instances i on i.tenant = k.tenant and i.run = k.run
-      where k.tenant = asked_tenant and k.slot = asked_slot;
+      select k.run, k.digest into taken from wovyr.start_keys k where k.tenant = asked_tenant and k.slot = asked_slot;
       if found then
-        return json_build_object('outcome', 'key-taken', 'run', taken.run, 'digest', taken.digest, 'id', taken.id)::text;
+        return json_build_object('outcome', 'key-taken', 'run', taken.run, 'digest', taken.digest, 'id', (
+          select i.id from wovyr.instances i where i.tenant = asked_tenant and i.run >= taken.run and i.run <= taken.run order by i.run limit 1
+        ))::text;
       end if;
     end loop;
     if not written then
@@ -66,7 +67,9 @@ begin
     on conflict do nothing;
     written := found;
     exit when written;
-    select i.run, i.workflow into taken from wovyr.instances i where i.tenant = asked_tenant and i.id = asked_id and i.closed_at is null;
+    -- The order keeps it to the index of open ids: while the table is small, any index of the tenant costs the same.
+    select i.run, i.workflow into taken from wovyr.instances i
+    where i.tenant = asked_tenant and i.id >= asked_id and i.id <= asked_id and i.closed_at is null order by i.id limit 1;
     if found then
       if asked_slot is not null then
         delete from wovyr.start_keys k where k.tenant = asked_tenant and k.slot = asked_slot and k.run = asked_run;
@@ -113,13 +116,15 @@ $$;
 -- Outcomes: those of ask_1, and 'closed' or 'unknown' when no run of the id is open.
 CREATE FUNCTION "wovyr"."send_in_1"(asked_tenant text, asked_id text, asked_message text, asked_digest text, asked_fact text)
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 declare
   receiver record;
 begin
-  select i.run, i.shard into receiver from wovyr.instances i where i.tenant = asked_tenant and i.id = asked_id and i.closed_at is null;
+  select i.run, i.shard into receiver from wovyr.instances i
+  where i.tenant = asked_tenant and i.id >= asked_id and i.id <= asked_id and i.closed_at is null order by i.id limit 1;
   if not found then
-    perform from wovyr.instances i where i.tenant = asked_tenant and i.id = asked_id and i.closed_at is not null limit 1;
+    perform from wovyr.instances i
+    where i.tenant = asked_tenant and i.id >= asked_id and i.id <= asked_id and i.closed_at is not null order by i.id, i.run limit 1;
     return json_build_object('outcome', case when found then 'closed' else 'unknown' end)::text;
   end if;
   return json_build_object('outcome',
@@ -131,7 +136,7 @@ $$;
 CREATE FUNCTION "wovyr"."publish_in_1"(
   asked_group text, hash text, asked_tenant text, asked_id text, asked_message text, asked_digest text, asked_fact text
 ) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 declare
   place integer := wovyr.shard_in_1(asked_group, hash);
   first_digest text;
