@@ -14,7 +14,7 @@ export * from "./effects/activity.ts";
 export * from "./effects/any-effect.ts";
 export * from "./effects/branches.ts";
 export { rememberSites, sitesAreRemembered } from "./effects/effect.ts";
-export type { PublishInput } from "./effects/publish.ts";
+export type { PublishInput, PublishOptions } from "./effects/publish.ts";
 export type { SendInput } from "./effects/send.ts";
 export * from "./graph/graph.ts";
 export * from "./graph/graph-of.ts";

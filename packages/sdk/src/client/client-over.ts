@@ -164,7 +164,8 @@ const startOptions = [
   "event",
 ];
 
-function startRequest(workflow: { readonly name: string }, input: unknown, options: StartOptions | undefined): StartRequest {
+/** What a start asks for, checked. */
+export function startRequest(workflow: { readonly name: string }, input: unknown, options: StartOptions | undefined): StartRequest {
   if (options === undefined) return { workflow: workflow.name, input };
   checkOptions(options, startOptions, "start");
   const { startAt, delay, timeout, ...rest } = options;

@@ -34,7 +34,7 @@ import { Inbox } from "./inbox.ts";
 import { Instance, type InstanceHost, type InstanceIdentity, type OpenTurn, turnMail } from "./instance.ts";
 import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits } from "./journal.ts";
-import { addedByLoading, isPassedOn, type Mail, mailIdentity } from "./mail.ts";
+import { addedByLoading, isForSuccessor, type Mail, mailIdentity } from "./mail.ts";
 import { Ownership } from "./ownership.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
@@ -46,6 +46,7 @@ import { recover } from "./recovery.ts";
 import type { Registry } from "./registry.ts";
 import { Retention, type RetentionTimes } from "./removal.ts";
 import { Replay } from "./replay.ts";
+import { Requests } from "./requests.ts";
 import { Revival } from "./revival.ts";
 import { newSeed, runIdAfter } from "./run-id.ts";
 import { Settlement } from "./settlement.ts";
@@ -132,6 +133,7 @@ export class Engine {
   readonly timers: Timers;
   readonly revival: Revival;
   readonly inbox: Inbox;
+  readonly requests: Requests;
   readonly heldMail: HeldMail;
   readonly #settlement: Settlement;
   readonly #retention: Retention;
@@ -207,6 +209,7 @@ export class Engine {
     });
     this.revival = new Revival(this);
     this.inbox = new Inbox(this);
+    this.requests = new Requests(this);
     this.heldMail = new HeldMail(this);
     this.#settlement = new Settlement(this);
     this.#retention = new Retention(this, options.retention ?? new Map());
@@ -286,6 +289,7 @@ export class Engine {
     if (this.#closing) return;
     this.#closing = true;
     this.timers.stop();
+    this.requests.stop();
     const { clock } = this.options;
     let cancelGrace = () => {};
     const graceOver = new Promise<void>((resolve) => {
@@ -367,6 +371,7 @@ export class Engine {
       if (this.#closing) return;
       this.dispatch.recovered();
       await this.timers.start();
+      this.requests.start();
       this.#recovered = true;
       this.#keepHouse();
     } catch (error) {
@@ -407,6 +412,7 @@ export class Engine {
     this.#recovered = false;
     this.#cancelHousekeeping();
     this.timers.stop();
+    this.requests.stop();
     if (!this.#closing) this.dispatch.forget(reason);
     this.heartbeats.stop();
     this.#deferred.clear();
@@ -591,11 +597,11 @@ export class Engine {
 
   /** What is said to a run that another one goes on from is said to that one. */
   #forward(instance: Instance, run: string): void {
-    if (!instance.mailbox.some(({ fact }) => isPassedOn(fact))) return;
-    const { identity, mailbox } = instance;
-    instance.mailbox = mailbox.filter(({ fact }) => !isPassedOn(fact));
-    for (const { fact, receipt, inbox } of mailbox) {
-      if (!isPassedOn(fact)) continue;
+    const { identity, mailbox, state } = instance;
+    const passedOn = mailbox.filter(({ fact }) => isForSuccessor(state, fact));
+    if (passedOn.length === 0) return;
+    instance.mailbox = mailbox.filter(({ fact }) => !isForSuccessor(state, fact));
+    for (const { fact, receipt, inbox } of passedOn) {
       if (fact.type === "UpdateRequested") this.updates.move(updateKey(identity.run, fact.message), updateKey(run, fact.message));
       const arrived = () => {
         if (inbox !== undefined) this.dropMessages(identity, [{ fact, inbox }]);

@@ -29,7 +29,7 @@ import {
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
 import { parkedNow } from "./held-mail.ts";
-import { comesAgain, type EndFact, isEnd, isPassedOn, judge, type Mail, weightOf } from "./mail.ts";
+import { comesAgain, type EndFact, isEnd, isForSuccessor, judge, type Mail, weightOf } from "./mail.ts";
 import { outOfPause, pausedIfAsked, resolvedDecision } from "./paused-activity.ts";
 import type { NewInstance } from "./ports/store.ts";
 import { foundOutcome } from "./step-outcomes.ts";
@@ -218,7 +218,7 @@ export class Instance implements Job {
       if (execution !== undefined) this.#fold(turn, execution.takeFacts());
       const mail = this.mailbox[this.#next];
       // What is said to a run that another one goes on from is for that one.
-      const forAnother = mail !== undefined && isPassedOn(mail.fact) && this.state.successor !== undefined;
+      const forAnother = mail !== undefined && isForSuccessor(this.state, mail.fact);
       if (mail === undefined || forAnother || this.#next >= this.mailPerTurn || this.#turnWeight > turnWeight) {
         // All that came in has been handled: what waits for the workflow's own state may go on.
         if (execution?.settleConditions() !== true) break;

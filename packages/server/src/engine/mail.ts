@@ -158,7 +158,11 @@ function judgeActivityDecision(state: InstanceState, fact: Extract<Incoming, { t
  * Whether it is for the run that goes on where another one ended: all that is said to that one, but for a reset, which names a place in its history, and for
  * decisions on its activities, whose effects are not those of the next.
  */
-export const isPassedOn = (fact: Incoming): boolean => isMessage(fact) && fact.type !== "ResetRequested" && fact.type !== "ActivityDecided";
+const isPassedOn = (fact: Incoming): boolean => isMessage(fact) && fact.type !== "ResetRequested" && fact.type !== "ActivityDecided";
+
+/** Whether it is for the run that goes on where this one ended. What this one has taken already is not taken again by that one. */
+export const isForSuccessor = (state: InstanceState, fact: Incoming): boolean =>
+  state.successor !== undefined && isPassedOn(fact) && !(isMessage(fact) && state.messages.has(fact.message));
 
 /** Whether it ends a run without entering its code. */
 export function isEnd(fact: Incoming): fact is EndFact {

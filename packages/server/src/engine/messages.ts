@@ -12,6 +12,8 @@ import {
 import type { Engine } from "./engine.ts";
 import type { Tenancy } from "./tenancy.ts";
 
+type EventReceived = Extract<Incoming, { type: "EventReceived" }>;
+
 const defaultUpdateWait = 30_000;
 
 export class Messages {
@@ -27,7 +29,7 @@ export class Messages {
     payload: unknown,
     options: { readonly runId?: string; readonly idempotencyKey?: string } = {},
   ): Promise<Delivered> {
-    return this.#message(id, options, (message, engine) => eventFact(engine, message, event, payload));
+    return this.#message(id, options, (message, engine) => eventFact(message, event, payload, engine.options.limits.execution.payload));
   }
 
   async query(id: string, query: string, input: unknown, options: { readonly runId?: string } = {}): Promise<unknown> {
@@ -156,9 +158,8 @@ export class Messages {
   }
 }
 
-/** The fact that an event is for its run. */
-export function eventFact(engine: Engine, message: string, name: string, payload: unknown): Incoming {
+/** The fact that an event is for its run; `limit` is that of its bytes. */
+export function eventFact(message: string, name: string, payload: unknown, limit: number): EventReceived {
   checkName(name, "the name of an event");
-  const { payload: limit } = engine.options.limits.execution;
   return { type: "EventReceived", message, name, payload: encodePayload(payload, { limit, what: `payload of event "${name}"` }) };
 }

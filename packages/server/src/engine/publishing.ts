@@ -16,7 +16,7 @@ import type { Tenancy } from "./tenancy.ts";
 
 type Started = Published["started"][number];
 type Trigger = { readonly workflow: string; readonly input: unknown };
-type Publication = { readonly id: string; readonly event: string; readonly key: string | undefined; readonly payload: string };
+export type NewPublication = { readonly id: string; readonly event: string; readonly key: string | undefined; readonly payload: string };
 
 /** Milliseconds. */
 export const defaultPublicationRetention = 7 * 24 * 3_600_000;
@@ -44,17 +44,13 @@ export class Publishing {
     const engine = this.#tenancy.acting();
     const refusal = engine.overloaded;
     if (refusal !== undefined) throw refusal;
-    checkName(event, "the name of an event");
-    if (key !== undefined) checkEventKey(key, `a publication of event "${event}"`);
+    checkPublication(event, key);
     const what = `payload of event "${event}"`;
-    for (const { schema } of engine.options.registry.declared(event)) parse(schema, payload, what);
+    const { registry, limits } = engine.options;
+    for (const { schema } of registry.declared(event)) parse(schema, payload, what);
     const triggers = triggersOf(engine, event, payload, what);
-    const publication: Publication = {
-      id: idempotencyKey ?? `p-${engine.newRunId()}`,
-      event,
-      key,
-      payload: encodePayload(payload, { limit: engine.options.limits.execution.payload, what }),
-    };
+    const id = idempotencyKey ?? `p-${engine.newRunId()}`;
+    const publication = newPublication({ id, event, key }, payload, limits.execution.payload);
     const stored = await this.#store(engine, publication);
     await this.#tell(engine, publication, stored);
     const late = engine.options.clock.now() - stored.at > triggersAgain;
@@ -62,12 +58,12 @@ export class Publishing {
     return { id: publication.id, delivered: stored.reached, started, replayed: stored.known };
   }
 
-  async #store(engine: Engine, publication: Publication): Promise<PublishOutcome> {
-    const { id, event: name, key, payload } = publication;
+  async #store(engine: Engine, publication: NewPublication): Promise<PublishOutcome> {
+    const { id, event: name, key } = publication;
     const { clock, store } = engine.options;
     const { tenant } = this.#tenancy;
-    const said = digest([name, key, payload]);
-    const fact = await engine.rows.encodeFact(factOf(publication));
+    const said = publicationDigest(publication);
+    const fact = await engine.rows.encodeFact(publicationFact(publication));
     const request = { tenant, id, name, ...(key !== undefined && { key }), digest: said, fact, at: clock.now() };
     const stored = await store.publish(request).catch((error: unknown) => {
       // It may be durable all the same.
@@ -75,13 +71,11 @@ export class Publishing {
       throw error;
     });
     if (stored.digest === said) return stored;
-    throw new ApiError(`"${id}" names another publication already. Use a new idempotency key (or id) for a new publication.`, {
-      code: "IDEMPOTENCY_CONFLICT",
-    });
+    throw publicationConflict(id);
   }
 
   /** Tells the runs that waited. Those that this node does not own are told by the node that does. */
-  async #tell(engine: Engine, publication: Publication, { known, position, delivered }: PublishOutcome): Promise<void> {
+  async #tell(engine: Engine, publication: NewPublication, { known, position, delivered }: PublishOutcome): Promise<void> {
     const { tenant } = this.#tenancy;
     const owned = delivered.filter(({ shard }) => engine.ownership.epochOf(shard) !== undefined);
     // Whoever published it first may have died before it told them.
@@ -94,9 +88,9 @@ export class Publishing {
     if (!engine.ownership.holds) throw new ApiError("This node no longer owns its shards; try again.", { code: "NOT_OWNER" });
   }
 
-  async #tellNow(engine: Engine, publication: Publication, position: number, runs: PublishOutcome["delivered"]): Promise<void> {
+  async #tellNow(engine: Engine, publication: NewPublication, position: number, runs: PublishOutcome["delivered"]): Promise<void> {
     const { tenant } = this.#tenancy;
-    const mail = { fact: { ...factOf(publication), position }, inbox: publicationMessage(publication.id) };
+    const mail = { fact: { ...publicationFact(publication), position }, inbox: publicationMessage(publication.id) };
     for (const [index, { run }] of runs.entries()) {
       if (index % toldAtOnce === toldAtOnce - 1) await new Promise<void>((resolve) => engine.options.loop.immediate(resolve));
       engine.deliver({ tenant, run }, mail);
@@ -104,7 +98,7 @@ export class Publishing {
   }
 
   /** Starts what it triggers; rejects when one of the starts does, after all of them have been tried. */
-  async #start({ id }: Publication, triggers: readonly Trigger[]): Promise<Started[]> {
+  async #start({ id }: NewPublication, triggers: readonly Trigger[]): Promise<Started[]> {
     // No idempotency key of a caller holds a space.
     const idempotencyKey = `publication ${id}`;
     const starts = triggers.map(async ({ workflow, input }): Promise<Started> => {
@@ -119,8 +113,31 @@ export class Publishing {
   }
 }
 
-function factOf({ id, event, key, payload }: Publication): Extract<Incoming, { type: "EventReceived" }> {
+function checkPublication(event: string, key: string | undefined): void {
+  checkName(event, "the name of an event");
+  if (key !== undefined) checkEventKey(key, `a publication of event "${event}"`);
+}
+
+/** What is to be published; `limit` is that of the payload's bytes. Throws for whatever is wrong with it. */
+export function newPublication(publication: Omit<NewPublication, "payload">, payload: unknown, limit: number): NewPublication {
+  const { event, key } = publication;
+  checkPublication(event, key);
+  return { ...publication, payload: encodePayload(payload, { limit, what: `payload of event "${event}"` }) };
+}
+
+/** What makes two publications the same. */
+export const publicationDigest = ({ event, key, payload }: NewPublication): string => digest([event, key, payload]);
+
+/** What its receivers get, but for its position. */
+export function publicationFact({ id, event, key, payload }: NewPublication): Extract<Incoming, { type: "EventReceived" }> {
   return { type: "EventReceived", message: publicationMessage(id), name: event, payload, ...(key !== undefined && { key }) };
+}
+
+/** Another publication has the id. */
+export function publicationConflict(id: string): ApiError {
+  return new ApiError(`"${id}" names another publication already. Use a new idempotency key (or id) for a new publication.`, {
+    code: "IDEMPOTENCY_CONFLICT",
+  });
 }
 
 /** The workflows that an event triggers, with their inputs; throws when one of them does not take the payload. */

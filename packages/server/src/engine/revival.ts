@@ -117,10 +117,17 @@ export class Revival {
     return this.#load(key);
   }
 
+  /** Brings a run that was created without this node into memory, with its first messages. */
+  begin(key: InstanceKey): Promise<void> {
+    if (this.#loading.has(key.run) || this.#engine.table.get(key.run) !== undefined) return Promise.resolve();
+    this.#loading.set(key.run, []);
+    return this.#load(key, { inbox: true });
+  }
+
   #load(key: InstanceKey, options?: { readonly inbox: boolean }): Promise<void> {
     const term = this.#term;
     return this.#loader.load(key, options).then(
-      (loaded) => (term === this.#term ? this.#loaded(key, loaded) : undefined),
+      (loaded) => (term === this.#term ? this.#loaded(key, loaded, options) : undefined),
       (error) => {
         if (term === this.#term) this.#notLoaded(key, error);
       },
@@ -142,7 +149,7 @@ export class Revival {
     for (const mail of this.#take(key)) mail.receipt?.refused(refusal);
   }
 
-  #loaded(key: InstanceKey, loaded: LoadedRun | undefined): Promise<void> | void {
+  #loaded(key: InstanceKey, loaded: LoadedRun | undefined, options: { readonly inbox: boolean } | undefined): Promise<void> | void {
     if (loaded === undefined) {
       const mail = this.#take(key);
       this.#engine.dropMessages(key, mail);
@@ -160,6 +167,9 @@ export class Revival {
       return;
     }
     const mail = this.#loading.get(key.run) ?? [];
+    // What is said to a run that was created and not begun yet comes after its start, which is in its inbox.
+    const unbegun = loaded.row.tail === 0 && isOpenStatus(loaded.row.status) && mail[0]?.fact.type !== "InstanceStarted";
+    if (unbegun && options?.inbox !== true) return this.#load(key, { inbox: true });
     this.#loading.set(key.run, [...loaded.inbox, ...mail]);
     return this.#revive(loaded);
   }

@@ -1,6 +1,21 @@
-import { WovyrError } from "@wovyr/sdk";
-import type { Incoming } from "@wovyr/sdk/internal";
+/**
+ * What a start is, whichever door it comes through: over HTTP, in process, or in a transaction of the application's own.
+ *
+ * 1. Everything that is wrong with it is found here, before anything of it is written.
+ */
+import { ApiError, WovyrError } from "@wovyr/sdk";
+import {
+  checkAttributes,
+  checkName,
+  digest,
+  encodePayload,
+  type Incoming,
+  parse,
+  type StartRequest,
+  type WorkflowDefinition,
+} from "@wovyr/sdk/internal";
 import type { InstanceIdentity } from "./instance.ts";
+import { eventFact } from "./messages.ts";
 import type { NewInstance } from "./ports/store.ts";
 
 /** How long a start's key is known, in milliseconds. */
@@ -9,8 +24,119 @@ export const startKeyLife = 24 * 3_600_000;
 /** Why a new instance was not created; the caller finds out which identity was taken. */
 export class StartRefused extends WovyrError {}
 
+type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
+
 export type Start = {
   readonly identity: InstanceIdentity;
   readonly create: NewInstance;
-  readonly fact: Extract<Incoming, { type: "InstanceStarted" }>;
+  readonly fact: StartFact;
 };
+
+/** What a request does not say. */
+export type StartMaking = {
+  readonly run: string;
+  readonly seed: string;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Bytes of one value. */
+  readonly limit: number;
+};
+
+/** The new instance that a request asks for. Throws for whatever is wrong with the request. */
+export function newStart(
+  definition: WorkflowDefinition,
+  request: StartRequest,
+  { run, seed, now, limit }: StartMaking,
+): Omit<Start, "identity"> {
+  const { name: workflow, version } = definition;
+  if (request.startAt !== undefined && request.delay !== undefined)
+    throw new ApiError("startAt and delay both say when to start: give one of them", { code: "INVALID_OPTION" });
+  const id = request.id === undefined ? run : checkName(request.id, "the id of an instance");
+  if (request.correlationId !== undefined) checkName(request.correlationId, "correlationId");
+  if (request.attributes !== undefined) checkAttributes(request.attributes);
+  const what = `input of workflow "${workflow}"`;
+  const input = encodePayload(parse(definition.input, request.input, what), { limit, what });
+  const correlationId = request.correlationId ?? id;
+  const startAt = request.delay === undefined ? request.startAt : now + request.delay;
+  return {
+    create: {
+      id,
+      workflow,
+      version,
+      correlationId,
+      ...(request.idempotencyKey !== undefined && { startKey: { key: request.idempotencyKey, digest: requestDigest(request) } }),
+    },
+    fact: {
+      type: "InstanceStarted",
+      id,
+      workflow,
+      version,
+      input,
+      seed,
+      correlationId,
+      ...(startAt !== undefined && { startAt }),
+      ...(request.timeout !== undefined && { timeout: request.timeout }),
+      ...(request.memo !== undefined && { memo: encodePayload(request.memo, { limit, what: "memo" }) }),
+      ...(request.attributes !== undefined && { attributes: encodePayload(request.attributes, { limit, what: "attributes" }) }),
+    },
+  };
+}
+
+/** What makes two starts the same request. The version does not count: a client that was upgraded between two tries asks for the same start. */
+function requestDigest({
+  workflow,
+  id,
+  input,
+  startAt,
+  delay,
+  attributes,
+  memo,
+  correlationId,
+  onConflict,
+  event,
+  timeout,
+}: StartRequest): string {
+  const said = [workflow, id, undefined, input, startAt, delay, attributes, memo, correlationId, onConflict];
+  return digest(event === undefined && timeout === undefined ? said : [...said, event, timeout]);
+}
+
+/** The event that goes with a start, as its run gets it. Throws for whatever is wrong with it. */
+export function startEvent(
+  { events }: WorkflowDefinition,
+  request: StartRequest,
+  { newId, limit }: { readonly newId: () => string; readonly limit: number },
+): Extract<Incoming, { type: "EventReceived" }> | undefined {
+  const { event } = request;
+  if (event === undefined) return undefined;
+  const { name, payload } = event;
+  parse(events?.find((declared) => declared.name === name)?.schema, payload, `payload of event "${name}"`);
+  return eventFact(eventKey(request) ?? `m-${newId()}`, name, payload, limit);
+}
+
+/** What makes the event of a start one that is delivered once: its own key, else that of the start. */
+export function eventKey({ event, idempotencyKey }: StartRequest): string | undefined {
+  return event?.idempotencyKey ?? (idempotencyKey === undefined ? undefined : `start:${idempotencyKey}`);
+}
+
+/** An open instance has the id of a start. */
+export function instanceExists(id: string, { workflow, run }: { readonly workflow: string; readonly run: string }): ApiError {
+  return new ApiError(
+    `An open instance of workflow "${workflow}" has the id "${id}" (run ${run}). Use another id, wait until it ends, or pass onConflict: "return" to get it.`,
+    { code: "INSTANCE_EXISTS" },
+  );
+}
+
+/** Another start has the idempotency key. */
+export function startKeyConflict(workflow: string, key: string): ApiError {
+  return new ApiError(
+    `The idempotency key "${key}" was used for another start of workflow "${workflow}". Use a new key for a new request.`,
+    {
+      code: "IDEMPOTENCY_CONFLICT",
+    },
+  );
+}
+
+/** The run that a key started was removed. */
+export function startedRunGone(run: string): ApiError {
+  return new ApiError(`The run ${run} that this idempotency key started is gone.`, { code: "INSTANCE_NOT_FOUND" });
+}

@@ -5,25 +5,13 @@
  * 2. The same key with the same request is one start, however often it is asked for and from how many callers at once.
  */
 import { ApiError } from "@wovyr/sdk";
-import {
-  type BatchItem,
-  type ClosedResult,
-  checkAttributes,
-  checkName,
-  digest,
-  encodePayload,
-  parse,
-  type StartRequest,
-  type StartResponse,
-  type Status,
-  type WorkflowDefinition,
-} from "@wovyr/sdk/internal";
+import type { BatchItem, ClosedResult, StartRequest, StartResponse, Status, WorkflowDefinition } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { Mail } from "./mail.ts";
-import { eventFact, type Messages } from "./messages.ts";
+import type { Messages } from "./messages.ts";
 import type { InstanceRow } from "./ports/store.ts";
 import { closedResult, isClosedResult, type Results } from "./results.ts";
-import { type Start, StartRefused } from "./start.ts";
+import { eventKey, instanceExists, newStart, type Start, StartRefused, startEvent, startedRunGone, startKeyConflict } from "./start.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { statusOf } from "./views.ts";
 
@@ -85,7 +73,8 @@ export class Starting {
     const definition = engine.options.registry.forStart(request.workflow, request.version);
     const start = this.#startOf(engine, definition, request);
     const { id, run } = start.identity;
-    const also = this.#eventMail(engine, definition.version, request);
+    const event = startEvent(definition, request, { newId: () => engine.newRunId(), limit: engine.options.limits.execution.payload });
+    const also: Mail[] = event === undefined ? [] : [{ fact: event }];
     if (request.id !== undefined && engine.table.open(this.#tenancy.tenant, id) !== undefined && start.create.startKey === undefined)
       return this.#taken(engine, start, request);
     const wait = request.wait ?? 0;
@@ -116,16 +105,6 @@ export class Starting {
     };
   }
 
-  /** The event that goes with a start. */
-  #eventMail(engine: Engine, version: string, request: StartRequest): Mail[] {
-    const { event, workflow } = request;
-    if (event === undefined) return [];
-    const declared = engine.options.registry.event(workflow, version, event.name);
-    parse(declared?.schema, event.payload, `payload of event "${event.name}"`);
-    const message = eventKey(request) ?? `m-${engine.newRunId()}`;
-    return [{ fact: eventFact(engine, message, event.name, event.payload) }];
-  }
-
   /** The result of a chain of runs, if it comes in time. */
   async #closedIn(id: string, runId: string, wait: number, signal: AbortSignal | undefined): Promise<ClosedResult | undefined> {
     const result = await this.#results.result(id, { runId, wait, ...(signal !== undefined && { signal }) });
@@ -133,62 +112,13 @@ export class Starting {
   }
 
   #startOf(engine: Engine, definition: WorkflowDefinition, request: StartRequest): Start {
-    const { name: workflow, version } = definition;
+    const { tenant } = this.#tenancy;
     const run = engine.newRunId();
-    const id = request.id === undefined ? run : checkName(request.id, "the id of an instance");
-    if (request.correlationId !== undefined) checkName(request.correlationId, "correlationId");
-    if (request.attributes !== undefined) checkAttributes(request.attributes);
-    const limit = engine.options.limits.execution.payload;
-    const what = `input of workflow "${workflow}"`;
-    const input = encodePayload(parse(definition.input, request.input, what), {
-      limit,
-      what,
-    });
-    const correlationId = request.correlationId ?? id;
-    const startAt = request.delay === undefined ? request.startAt : engine.options.clock.now() + request.delay;
-    return {
-      identity: {
-        tenant: this.#tenancy.tenant,
-        run,
-        id,
-        shard: engine.shardOf(this.#tenancy.tenant, id),
-        workflow,
-        version,
-        correlationId,
-      },
-      create: {
-        id,
-        workflow,
-        version,
-        correlationId,
-        ...(request.idempotencyKey !== undefined && {
-          startKey: {
-            key: request.idempotencyKey,
-            digest: requestDigest(request),
-          },
-        }),
-      },
-      fact: {
-        type: "InstanceStarted",
-        id,
-        workflow,
-        version,
-        input,
-        seed: engine.newSeed(),
-        correlationId,
-        ...(startAt !== undefined && { startAt }),
-        ...(request.timeout !== undefined && { timeout: request.timeout }),
-        ...(request.memo !== undefined && {
-          memo: encodePayload(request.memo, { limit, what: "memo" }),
-        }),
-        ...(request.attributes !== undefined && {
-          attributes: encodePayload(request.attributes, {
-            limit,
-            what: "attributes",
-          }),
-        }),
-      },
-    };
+    const { limits, clock } = engine.options;
+    const making = { run, seed: engine.newSeed(), now: clock.now(), limit: limits.execution.payload };
+    const { create, fact } = newStart(definition, request, making);
+    const { id, workflow, version, correlationId } = create;
+    return { identity: { tenant, run, id, shard: engine.shardOf(tenant, id), workflow, version, correlationId }, create, fact };
   }
 
   /** Waits for a run from before it is created, so that its end cannot be missed. */
@@ -244,10 +174,7 @@ export class Starting {
       return { ...(await this.#existing(open, false, request)), replayed };
     }
     if (request.onConflict === "return" && open.workflow === workflow) return this.#existing(open, false, request);
-    throw new ApiError(
-      `An open instance of workflow "${open.workflow}" has the id "${id}" (run ${open.run}). Use another id, wait until it ends, or pass onConflict: "return" to get it.`,
-      { code: "INSTANCE_EXISTS" },
-    );
+    throw instanceExists(id, open);
   }
 
   async #again(
@@ -256,19 +183,12 @@ export class Starting {
     startKey: { key: string; digest: string },
     request: StartRequest,
   ): Promise<StartResponse> {
-    if (known.digest !== startKey.digest)
-      throw new ApiError(
-        `The idempotency key "${startKey.key}" was used for another start of workflow "${request.workflow}". Use a new key for a new request.`,
-        {
-          code: "IDEMPOTENCY_CONFLICT",
-        },
-      );
+    if (known.digest !== startKey.digest) throw startKeyConflict(request.workflow, startKey.key);
     const row = await engine.options.store.getInstance({
       tenant: this.#tenancy.tenant,
       run: known.run,
     });
-    if (row === undefined)
-      throw new ApiError(`The run ${known.run} that this idempotency key started is gone.`, { code: "INSTANCE_NOT_FOUND" });
+    if (row === undefined) throw startedRunGone(known.run);
     return this.#existing(row, true, request);
   }
 
@@ -284,27 +204,4 @@ export class Starting {
       ...(result !== undefined && isClosedResult(result) && { result }),
     };
   }
-}
-
-/** What makes two starts the same request. The version does not count: a client that was upgraded between two tries asks for the same start. */
-function requestDigest({
-  workflow,
-  id,
-  input,
-  startAt,
-  delay,
-  attributes,
-  memo,
-  correlationId,
-  onConflict,
-  event,
-  timeout,
-}: StartRequest): string {
-  const said = [workflow, id, undefined, input, startAt, delay, attributes, memo, correlationId, onConflict];
-  return digest(event === undefined && timeout === undefined ? said : [...said, event, timeout]);
-}
-
-/** What makes the event of a start one that is delivered once: its own key, else that of the start. */
-function eventKey({ event, idempotencyKey }: StartRequest): string | undefined {
-  return event?.idempotencyKey ?? (idempotencyKey === undefined ? undefined : `start:${idempotencyKey}`);
 }

@@ -51,9 +51,6 @@ export function startHandlers(polls: LongPolls): Pick<Handlers, "startInstance" 
 /** `at` points to where it stands in the request's body. */
 function startRequest(workflow: string, body: StartBody, idempotencyKey: string | undefined, at = ""): StartRequest {
   const { input, id, version, startAt, delay, timeout, attributes, memo, correlationId, onConflict, event } = body;
-  if (startAt !== undefined && delay !== undefined) {
-    throw new ApiError("startAt and delay both say when to start: give one of them", { code: "INVALID_OPTION" });
-  }
   return {
     workflow,
     input,

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import postgres from "postgres";
 import {
   child,
   commit,
@@ -32,6 +33,7 @@ const tables = [
   "dead_letters",
   "heartbeats",
   "step_outcomes",
+  "requests",
 ];
 
 /** Uses every statement that a running orchestrator repeats, on `count` instances. */
@@ -58,6 +60,8 @@ async function useEverything(at: Scenario, count: number): Promise<void> {
   const letters = first.map(({ run }) => message(at, run));
   await store.post(letters);
   await store.drop(letters.slice(0, 1));
+  await store.requests?.list(at.shards, { limit: 10 });
+  await store.requests?.drop(first.slice(0, 3).map((turn) => ({ ...turn, message: "m" })));
   const second = first.map((turn, index) =>
     next(at, turn, {
       timers: [{ effect: "2", due: index }],
@@ -112,6 +116,31 @@ async function useEverything(at: Scenario, count: number): Promise<void> {
   });
 }
 
+/** What applications ask for in transactions of their own, `count` times. */
+async function askForEverything(app: postgres.Sql, at: Scenario, count: number): Promise<void> {
+  const [group] = await app<{ name: string }[]>`select name from wovyr.groups limit 1`;
+  for (let n = 0; n < count; n += 1) {
+    const [run, key] = [unique("run-"), unique("key-")];
+    const start = [group?.name ?? "", "1", at.tenant, run, run, "w", "1", run, key, "d", "1", "start", "1", null, null];
+    for (const outcome of ["started", "key-taken"]) assert.match(await answer("start_in_1", start), new RegExp(outcome));
+    assert.match(
+      await answer("start_in_1", [...start.slice(0, 3), unique("run-"), run, ...start.slice(5, 8), null, null, ...start.slice(10)]),
+      /id-taken/,
+    );
+    for (const outcome of ["asked", "known"]) assert.match(await answer("send_in_1", [at.tenant, run, "m", "d", "1"]), new RegExp(outcome));
+    for (const outcome of ["asked", "known"])
+      assert.match(await answer("publish_in_1", [group?.name ?? "", "1", at.tenant, key, key, "d", "1"]), new RegExp(outcome));
+  }
+
+  async function answer(name: string, parameters: (string | null)[]): Promise<string> {
+    const [row] = await app.unsafe(
+      `select wovyr.${name}(${parameters.map((_, at) => `$${at + 1}::text`).join(", ")}) as answer`,
+      parameters,
+    );
+    return String(row?.answer);
+  }
+}
+
 /** Fills every table with closed and open instances of the same tenant, behind the statistics' back. */
 async function fill(database: TestDatabase, at: Scenario): Promise<void> {
   const elsewhere = shard(at) + 1_000_000;
@@ -135,6 +164,8 @@ async function fill(database: TestDatabase, at: Scenario): Promise<void> {
       select n, 1, '${at.tenant}', 'bulk' || n, '1', 'activity', 'w', 'i', 'n', '{}' from generate_series(1, ${bulk}) n;
     insert into wovyr.heartbeats (at, attempt, tenant, run, effect, details)
       select 1, 1, '${at.tenant}', 'bulk' || n, '1', '1' from generate_series(1, ${bulk}) n;
+    insert into wovyr.requests (shard, tenant, run, message, kind, digest, fact)
+      select ${elsewhere}, '${at.tenant}', 'bulk' || n, 'm', 'send', 'd', '1' from generate_series(1, ${bulk}) n;
     insert into wovyr.step_outcomes (at, tenant, run, effect, outcome)
       select 1000, '${at.tenant}', 'bulk' || n, '1', '1' from generate_series(1, ${bulk}) n;`);
 }
@@ -165,9 +196,13 @@ for (const rows of [0, 1, 3]) {
     await database.admin.unsafe(`analyze ${tables.map((table) => `wovyr.${table}`).join(", ")}`);
     // Sessions keep the plans that they make now.
     for (let round = 0; round < 7; round += 1) await useEverything(at, 1);
+    const app = postgres(database.url, { max: 1, onnotice: () => {}, connection: { application_name: "wovyr" } });
+    await askForEverything(app, at, 1);
     await fill(database, at);
     // So few rows that reading one table once would outweigh all that is needed.
     await useEverything(at, 20);
+    await askForEverything(app, at, 5);
+    await app.end();
     await store.close();
     const read = await rowsRead(database);
     assert.ok(read < bulk / 2, `${read} rows were read`);

@@ -337,6 +337,24 @@ export interface StepTransactions {
   run(step: StepWork): Promise<StepEnd>;
 }
 
+/** What an application asked for in a transaction of its own: durable until it is done. */
+export type AppRequest = InstanceKey & {
+  /** Rises in the order of asking, within a transaction. */
+  readonly position: number;
+  /** A run that was created takes its first message; an event is delivered to a run, or (with no run: an empty text) published. */
+  readonly kind: "start" | "send" | "publish";
+  /** Unique within the run. */
+  readonly message: string;
+  /** JSON of an `EventReceived` fact; empty for a start, whose fact is in the run's inbox. */
+  readonly fact: string;
+};
+
+export interface AppRequests {
+  /** Those of the shards, the oldest first; `after` is the `position` after which to go on. As with `listInbox`, a later sweep begins anew. */
+  list(shards: readonly number[], page: { after?: number; limit: number }): Promise<readonly AppRequest[]>;
+  drop(requests: readonly Pick<AppRequest, "tenant" | "run" | "message">[]): Promise<void>;
+}
+
 export type DeadLetterFilter = {
   readonly workflow?: string;
   readonly kind?: DeadLetterKind;
@@ -495,6 +513,9 @@ export interface Store {
   /** How the watchdog thread, which cannot use this object, records a strike: a value that crosses threads. */
   readonly strikes: StrikeSink;
   clearStrikes(key: InstanceKey): Promise<void>;
+
+  /** Given when applications can write into the same database in transactions of their own. */
+  readonly requests?: AppRequests | undefined;
 
   /** Removes start keys older than `before` (milliseconds since the epoch). */
   expireStartKeys(before: number): Promise<void>;

@@ -275,3 +275,26 @@ export const stepOutcomes = wovyr.table(
     index("step_outcomes_at").on(table.at),
   ],
 );
+
+/** What applications asked for in transactions of their own; a row goes when it is done (engine/requests.ts). */
+export const requests = wovyr.table(
+  "requests",
+  {
+    position: bigserial("position", { mode: "number" }).notNull(),
+    shard: integer("shard").notNull(),
+    tenant: text("tenant").notNull(),
+    /** Empty for a publication. */
+    run: text("run").notNull(),
+    /** The name of the message that it becomes. */
+    message: text("message").notNull(),
+    kind: text("kind").notNull(),
+    /** Tells whether another request of this name is the same. */
+    digest: text("digest").notNull(),
+    /** JSON of an incoming fact; empty for a start, whose fact is in the inbox of the run. */
+    fact: text("fact").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "requests_pk", columns: [table.tenant, table.run, table.message] }),
+    index("requests_asked").on(table.shard, table.position),
+  ],
+);

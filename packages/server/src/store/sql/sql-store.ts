@@ -6,6 +6,7 @@
  */
 import { WovyrError } from "@wovyr/sdk";
 import type {
+  AppRequests,
   Claim,
   ClaimRequest,
   DeadLetter,
@@ -38,6 +39,7 @@ import { dropHeartbeats, expireHeartbeats, readHeartbeats, saveHeartbeats } from
 import { runLists } from "./key-lists.ts";
 import { listInstances } from "./list-instances.ts";
 import { expirePublications, publish } from "./publications.ts";
+import { sqlRequests } from "./requests.ts";
 import { readInstance, readMessage, readTurn } from "./rows.ts";
 import { importRun } from "./run-import.ts";
 import { expireStepOutcomes, readStepOutcomes, saveStepOutcome } from "./step-outcomes.ts";
@@ -53,15 +55,18 @@ export class SqlStore implements Store {
   readonly kind: string;
   readonly strikes: StrikeSink;
   readonly transactions?: ClosableStepTransactions;
+  readonly requests: AppRequests | undefined;
   readonly #driver: SqlDriver;
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
+  /** Others reach the database as well where there are transactions: then applications may ask for something in theirs. */
   constructor(kind: string, driver: SqlDriver, strikes: StrikeSink, transactions?: ClosableStepTransactions) {
     this.kind = kind;
     if (transactions !== undefined) this.transactions = transactions;
     this.strikes = strikes;
     this.#driver = driver;
+    this.requests = transactions && sqlRequests((lane, text, params) => this.#query(lane, text, params));
   }
 
   async claimShards(request: ClaimRequest): Promise<Claim> {
