@@ -2,9 +2,11 @@
 import type { Family } from "./family.ts";
 import { memoryStoreFamily, pgliteFamily } from "./rows/embedded.ts";
 import { failingFamily } from "./rows/failing.ts";
+import { herdFamily } from "./rows/herd.ts";
 import { httpFamily } from "./rows/http.ts";
 import { latencyFamily } from "./rows/latency.ts";
 import { millionFamily } from "./rows/million.ts";
+import { overloadFamily } from "./rows/overload.ts";
 import { replayFamily } from "./rows/replay.ts";
 import { suspendedFamily } from "./rows/suspended.ts";
 import { testingKitFamily } from "./rows/testing-kit.ts";
@@ -19,6 +21,8 @@ export const families: readonly Family[] = [
   httpFamily,
   replayFamily,
   suspendedFamily,
+  herdFamily,
+  overloadFamily,
   millionFamily,
   pgliteFamily,
   memoryStoreFamily,

@@ -3,7 +3,7 @@ import { createOrchestrator, type Orchestrator, type OrchestratorOptions, postgr
 import { workflows } from "./workloads.ts";
 
 export async function withOrchestrator<T>(
-  options: Omit<OrchestratorOptions, "workflows">,
+  options: Partial<OrchestratorOptions>,
   work: (orchestrator: Orchestrator) => Promise<T>,
 ): Promise<T> {
   const orchestrator = await createOrchestrator({ workflows, ...options });

@@ -16,6 +16,7 @@ import {
 } from "@wovyr/sdk/internal";
 import type { FastifyInstance, FastifyPluginAsync } from "fastify";
 import { nanoid } from "nanoid";
+import { defaultAdmissionLimits } from "./engine/admission.ts";
 import type { EngineLimits } from "./engine/engine.ts";
 import { EngineHost } from "./engine/engine-host.ts";
 import { defaultJournalLimits } from "./engine/journal.ts";
@@ -75,6 +76,10 @@ export type OrchestratorOptions = {
     | {
         /** Activities that run in this process at once; default 1,000. */
         readonly activities?: number | undefined;
+        /** Activities that wait for their place: above it new starts are refused; default 100,000. */
+        readonly waitingActivities?: number | undefined;
+        /** How long what a run does may wait to be written, in milliseconds: above it new starts are refused; default 2,000. */
+        readonly commitDelay?: number | undefined;
         /** Bytes of one value; default 2 MiB. */
         readonly payload?: number | undefined;
         /** Events of one run; default 100,000. */
@@ -130,6 +135,8 @@ const orchestratorOptions = [
 ];
 const defaultCaps = {
   activities: 1_000,
+  waitingActivities: defaultAdmissionLimits.waitingActivities,
+  commitDelay: defaultAdmissionLimits.commitDelay,
   payload: defaultLimits.payload,
   history: defaultLimits.history,
   cachedInstances: 50_000,
@@ -244,7 +251,11 @@ function limitsOf({ limits = {} }: OrchestratorOptions): EngineLimits {
     },
     journal: defaultJournalLimits,
     activities: limits.activities ?? defaultCaps.activities,
-    waitingActivities: 100_000,
+    admission: {
+      ...defaultAdmissionLimits,
+      waitingActivities: limits.waitingActivities ?? defaultCaps.waitingActivities,
+      commitDelay: limits.commitDelay ?? defaultCaps.commitDelay,
+    },
     waiters: 100_000,
   };
 }

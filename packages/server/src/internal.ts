@@ -1,4 +1,5 @@
 /** The seam for Wovyr's own packages: no promise of stability. */
+export { defaultAdmissionLimits } from "./engine/admission.ts";
 export {
   Engine,
   type EngineLimits,

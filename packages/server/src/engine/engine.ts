@@ -19,6 +19,7 @@ import {
   type RetryPolicy,
   type WorkflowGuard,
 } from "@wovyr/sdk/internal";
+import { Admission, type AdmissionLimits } from "./admission.ts";
 import { Attempts, shuttingDown } from "./attempts.ts";
 import { builtIn } from "./built-in.ts";
 import type { VoidTurn } from "./diagnosis.ts";
@@ -64,8 +65,7 @@ export type EngineLimits = {
   readonly journal: JournalLimits;
   /** Activities that run in this process at once. */
   readonly activities: number;
-  /** Attempts that wait for a place: above it, new starts are refused. */
-  readonly waitingActivities: number;
+  readonly admission: AdmissionLimits;
   /** Callers that wait for results at once. */
   readonly waiters: number;
 };
@@ -129,6 +129,7 @@ export class Engine {
   readonly attempts: Attempts;
   readonly heartbeats: Heartbeats;
   readonly stepOutcomes: StepOutcomes;
+  readonly admission: Admission;
   readonly turns: Turns;
   readonly timers: Timers;
   readonly revival: Revival;
@@ -199,6 +200,7 @@ export class Engine {
       concurrency: limits.activities,
       payloadLimit: limits.execution.payload,
     });
+    this.admission = new Admission({ journal: this.journal, dispatch: this.dispatch, clock, limits: limits.admission });
     this.turns = new Turns(loop, (job) => this.#began(job));
     this.timers = new Timers({
       store,
@@ -481,12 +483,6 @@ export class Engine {
 
   shardOf(tenant: string, id: string): number {
     return this.ownership.firstShard + shardOf(tenant, id, this.options.shards);
-  }
-
-  /** Why a new start is refused for now. */
-  get overloaded(): WovyrError | undefined {
-    if (!this.journal.overloaded && this.dispatch.waiting + this.dispatch.held <= this.options.limits.waitingActivities) return undefined;
-    return new ApiError("The orchestrator has more work waiting than it takes; try again soon.", { code: "OVERLOADED", retryAfter: 1_000 });
   }
 
   /** Creates a run; `receipt` hears when it is durable, or that it was refused. */

@@ -201,7 +201,8 @@ export class Forking {
 
   #acting(): Engine {
     const engine = this.#tenancy.acting();
-    if (engine.overloaded !== undefined) throw engine.overloaded;
+    const refusal = engine.admission.refusal;
+    if (refusal !== undefined) throw refusal;
     return engine;
   }
 }

@@ -11,26 +11,17 @@ import type { StoreUnavailableError, TurnWrite } from "./ports/store.ts";
 
 export type { TurnOutcome } from "./lane.ts";
 
-export type JournalLimits = FlushLimits & {
-  readonly lanes: number;
-  /** Turns that wait: above it, new starts are refused. */
-  readonly queueTurns: number;
-  /** Characters of turns that wait. */
-  readonly queueBytes: number;
-};
+export type JournalLimits = FlushLimits & { readonly lanes: number };
 
 export const defaultJournalLimits: JournalLimits = {
   lanes: 2,
   flushTurns: 2_000,
   flushBytes: 8 * 1024 * 1024,
-  queueTurns: 100_000,
-  queueBytes: 256 * 1024 * 1024,
 };
 
 export type JournalOptions = Omit<LaneOptions, "limits" | "outage"> & { readonly limits?: JournalLimits };
 
 export class Journal {
-  readonly #limits: JournalLimits;
   readonly #lanes: readonly Lane[];
   readonly #log: EngineLog;
   readonly #storeKind: string;
@@ -39,7 +30,6 @@ export class Journal {
 
   constructor(options: JournalOptions) {
     const limits = options.limits ?? defaultJournalLimits;
-    this.#limits = limits;
     this.#log = options.log;
     this.#storeKind = options.store.kind;
     this.#onRecovered = options.recovered;
@@ -57,15 +47,17 @@ export class Journal {
     return this.#lanes.some((lane) => lane.busy);
   }
 
-  /** Whether so much waits that new work should be refused. */
-  get overloaded(): boolean {
+  /** What waits to be taken by the store, and since when the oldest that is not durable yet has waited (milliseconds since the epoch). */
+  get waiting(): { readonly turns: number; readonly bytes: number; readonly since: number | undefined } {
     let turns = 0;
     let bytes = 0;
+    let since = Number.POSITIVE_INFINITY;
     for (const lane of this.#lanes) {
       turns += lane.queuedTurns;
       bytes += lane.queuedBytes;
+      since = Math.min(since, lane.waitingSince ?? since);
     }
-    return turns > this.#limits.queueTurns || bytes > this.#limits.queueBytes;
+    return { turns, bytes, since: since === Number.POSITIVE_INFINITY ? undefined : since };
   }
 
   /** How often the store has taken a flush. */

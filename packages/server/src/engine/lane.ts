@@ -25,6 +25,8 @@ type Entry = {
   readonly write: TurnWrite;
   /** Under which it was made. */
   readonly epoch: number | undefined;
+  /** Milliseconds since the epoch. */
+  readonly since: number;
   readonly settle: (outcome: TurnOutcome) => void;
 };
 
@@ -57,6 +59,8 @@ export class Lane {
   #queue: Entry[] = [];
   #queueBytes = 0;
   #flushing = false;
+  /** Since when the oldest turn of the flush in flight has waited. */
+  #flushSince: number | undefined;
   #down: StoreUnavailableError | undefined;
   #idleWaiters: (() => void)[] = [];
   #flushes = 0;
@@ -86,8 +90,13 @@ export class Lane {
     return this.#queueBytes;
   }
 
+  /** Since when the oldest turn that is not durable yet has waited. */
+  get waitingSince(): number | undefined {
+    return this.#flushSince ?? this.#queue[0]?.since;
+  }
+
   submit(write: TurnWrite, settle: (outcome: TurnOutcome) => void): void {
-    this.#queue.push({ write, epoch: this.#options.epochOf(write.shard), settle });
+    this.#queue.push({ write, epoch: this.#options.epochOf(write.shard), since: this.#options.clock.now(), settle });
     this.#queueBytes += write.events.length;
     if (this.#flushing) return;
     this.#flushing = true;
@@ -112,7 +121,12 @@ export class Lane {
   }
 
   async #run(): Promise<void> {
-    while (this.#queue.length > 0) await this.#flush(this.#take());
+    while (this.#queue.length > 0) {
+      const entries = this.#take();
+      this.#flushSince = entries[0]?.since;
+      await this.#flush(entries);
+      this.#flushSince = undefined;
+    }
     this.#flushing = false;
     this.#tellIdle();
   }

@@ -42,7 +42,7 @@ export class Publishing {
     { key, idempotencyKey }: { readonly key?: string; readonly idempotencyKey?: string } = {},
   ): Promise<Published> {
     const engine = this.#tenancy.acting();
-    const refusal = engine.overloaded;
+    const refusal = engine.admission.refusal;
     if (refusal !== undefined) throw refusal;
     checkPublication(event, key);
     const what = `payload of event "${event}"`;

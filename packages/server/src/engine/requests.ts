@@ -73,7 +73,7 @@ export class Requests {
     const { ownership, options } = this.#engine;
     await this.#drop(source, term);
     for (let after = 0; ; ) {
-      if (!ownership.holds || this.#engine.overloaded !== undefined) return;
+      if (!ownership.holds || this.#engine.admission.refusal !== undefined) return;
       const page = await source.list(ownership.shards, { after, limit: pageRequests });
       for (const request of page) {
         if (term !== this.#term || this.#begun.size >= mostUnderWay) return;

@@ -141,10 +141,7 @@ export class Revival {
   }
 
   #notLoaded(key: InstanceKey, error: unknown): void {
-    this.#engine.options.log.error("a run could not be loaded", {
-      run: key.run,
-      error,
-    });
+    if (!this.#engine.closed) this.#engine.options.log.error("a run could not be loaded", { run: key.run, error });
     const refusal = error instanceof WovyrError ? error : new WovyrError("the run could not be loaded", { cause: error });
     for (const mail of this.#take(key)) mail.receipt?.refused(refusal);
   }

@@ -68,7 +68,7 @@ export class Starting {
 
   async #startOnce(request: StartRequest): Promise<StartResponse> {
     const engine = this.#tenancy.acting();
-    const refusal = engine.overloaded;
+    const refusal = engine.admission.refusal;
     if (refusal !== undefined) throw refusal;
     const definition = engine.options.registry.forStart(request.workflow, request.version);
     const start = this.#startOf(engine, definition, request);

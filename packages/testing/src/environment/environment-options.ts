@@ -3,6 +3,7 @@ import type { AnyWorkflow, Classifier, Duration, RetryPolicy } from "@wovyr/sdk"
 import { checkClassifier, checkOptions, defaultLimits, milliseconds, type PayloadCodec, resolveRetry } from "@wovyr/sdk/internal";
 import {
   type DeterminismGuard,
+  defaultAdmissionLimits,
   defaultJournalLimits,
   type EngineLimits,
   type RetentionOptions,
@@ -130,7 +131,7 @@ export function limitsOf({ limits = {}, evictAlways = false }: TestEnvironmentOp
     cache: { instances: evictAlways ? 0 : cachedInstances, bytes: cachedBytes },
     journal: defaultJournalLimits,
     activities,
-    waitingActivities: 100_000,
+    admission: defaultAdmissionLimits,
     waiters: 100_000,
   };
 }
