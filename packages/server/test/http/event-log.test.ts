@@ -80,7 +80,7 @@ test("a stream that is resumed after any event goes on with the next, up to the 
   assert.deepEqual([over.status, await over.text()], [204, ""]);
 });
 
-test("an id of another instance's stream is refused, and shows nothing of it", async () => {
+test("H116 an id of another instance's stream is refused, and shows nothing of it", async () => {
   const other = await orchestrator.client.start(approval, undefined, { id: "other" });
   for (const id of [
     `${other.runId}:1`,

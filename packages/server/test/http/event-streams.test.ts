@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { connect, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
+import { sleep, workflow } from "@wovyr/sdk";
+import { createClient } from "@wovyr/sdk/client";
 import type { HistoryEvent, HistoryPage, StreamItem } from "@wovyr/sdk/internal";
 import type { FastifyInstance } from "fastify";
 import { createHttpServer, type HttpServerOptions } from "../../src/http/create-http-server.ts";
+import { createOrchestrator, memoryStore } from "../../src/index.ts";
 import { scripted } from "./scripted-operations.ts";
 
 function event(seq: number, type = "VariablesChanged"): HistoryEvent {
@@ -93,7 +97,7 @@ function timers(): number {
   return process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
 }
 
-test("clients that vanish from a quiet run leave no subscription, timer or socket behind", async (context) => {
+test("H115 clients that vanish from a quiet run leave no subscription, timer or socket behind", async (context) => {
   const run = new QuietRun();
   const { app, port } = await serving(context, run);
   const before = timers();
@@ -178,7 +182,7 @@ test("a stream ends when the server closes, and closing does not wait for its cl
   assert.equal(run.following, 0);
 });
 
-test("an id that no stream of this run ever sent is refused before the stream begins", async (context) => {
+test("H116 an id that no stream of this run ever sent is refused before the stream begins", async (context) => {
   const run = new QuietRun();
   run.tail = 5;
   const { url } = await serving(context, run);
@@ -231,4 +235,33 @@ test("a stream whose source fails ends, and the failure is logged", async (conte
   assert.match(text, /id: r:1\n/);
   assert.doesNotMatch(text, /secret/);
   assert.deepEqual(lines, ["GET /v1/instances/a/stream failed TypeError: secret is not a function"]);
+});
+
+test("H114 readers of ended streams, readers that leave and readers of what fails leave no listener behind", async (context) => {
+  const warnings: string[] = [];
+  const warn = (warning: Error) => void warnings.push(warning.message);
+  process.on("warning", warn);
+  context.after(() => process.removeListener("warning", warn));
+  const done = workflow("done", async function* () {
+    return 1;
+  });
+  const open = workflow("open", async function* () {
+    yield* sleep("1h");
+  });
+  await using orchestrator = await createOrchestrator({ workflows: [done, open], store: memoryStore() });
+  const remote = createClient({ url: await orchestrator.listen({ port: 0 }) });
+  const ended = await remote.start(done);
+  await ended.result();
+  const quiet = await remote.start(open);
+  for (const client of [remote, orchestrator.client]) {
+    const { signal } = new AbortController();
+    for (let read = 0; read < 250; read += 1) {
+      for await (const _ of client.handle(ended.id).stream()) void _;
+      for await (const _ of client.handle(quiet.id).stream({ signal })) break;
+      await assert.rejects(client.handle("nobody").stream()[Symbol.asyncIterator]().next(), { code: "INSTANCE_NOT_FOUND" });
+    }
+    assert.equal(getEventListeners(signal, "abort").length, 0);
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(warnings, []);
 });
