@@ -14,8 +14,10 @@ import { findPostgres, type PostgresBinaries, type ProcessUser, serverUser } fro
 export type TestPostgres = {
   readonly url: string;
   readonly version: string;
-  /** What the server logged so far. */
+  /** What the server logged so far, since its last start. */
   log(): string;
+  /** Ends it, in the middle of whatever it does, and starts it again under its address: `fast` rolls back and checkpoints, `immediate` leaves that to the recovery. */
+  restart(mode: "fast" | "immediate"): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -44,13 +46,9 @@ export async function startPostgres(): Promise<TestPostgres> {
       },
     );
     for (let attempt = 1; ; attempt += 1) {
-      const started = await startServer(binaries, data, await freePort(), user);
-      if (started !== undefined)
-        return {
-          ...started,
-          version: binaries.version,
-          stop: () => started.stop().finally(() => remove(directory)),
-        };
+      const port = await freePort();
+      const started = await startServer(binaries, data, port, user);
+      if (started !== undefined) return running(started, () => startServer(binaries, data, port, user), binaries.version, directory);
       if (attempt === attempts) throw new Error(`Postgres found no free port in ${attempts} attempts`);
     }
   } catch (error) {
@@ -59,8 +57,26 @@ export async function startPostgres(): Promise<TestPostgres> {
   }
 }
 
+type Server = { readonly url: string; log(): string; stop(signal?: NodeJS.Signals): Promise<void> };
+
+function running(first: Server, again: () => Promise<Server | undefined>, version: string, directory: string): TestPostgres {
+  let server = first;
+  return {
+    url: first.url,
+    version,
+    log: () => server.log(),
+    async restart(mode) {
+      await server.stop(mode === "fast" ? "SIGINT" : "SIGQUIT");
+      const next = await again();
+      if (next === undefined) throw new Error("Postgres could not be started again: somebody else has taken its port");
+      server = next;
+    },
+    stop: () => server.stop().finally(() => remove(directory)),
+  };
+}
+
 /** Starts the server; undefined when somebody else took the port first. */
-async function startServer(binaries: PostgresBinaries, data: string, port: number, user: ProcessUser) {
+async function startServer(binaries: PostgresBinaries, data: string, port: number, user: ProcessUser): Promise<Server | undefined> {
   const settings = [
     `listen_addresses=127.0.0.1`,
     `port=${port}`,
@@ -95,13 +111,13 @@ async function startServer(binaries: PostgresBinaries, data: string, port: numbe
   return {
     url: `postgres://${superuser}@127.0.0.1:${port}/postgres`,
     log: () => log,
-    stop: () => stopServer(server, ended),
+    stop: (signal = "SIGINT") => stopServer(server, ended, signal),
   };
 }
 
-async function stopServer(server: ChildProcess, ended: Promise<void>): Promise<void> {
+async function stopServer(server: ChildProcess, ended: Promise<void>, signal: NodeJS.Signals): Promise<void> {
   server.ref();
-  server.kill("SIGINT");
+  server.kill(signal);
   const impatient = setTimeout(() => server.kill("SIGQUIT"), 10_000);
   await ended;
   clearTimeout(impatient);

@@ -27,7 +27,7 @@ export type RunRow = {
 export type Ledger = { readonly runs: readonly RunRow[]; readonly turns: ReadonlyMap<string, readonly Turn[]> };
 
 /** Reads everything; checks it; returns it for further questions. */
-export async function endOfCase(place: Ground): Promise<Ledger> {
+export async function endOfCase(place: Pick<Ground, "directory" | "sql">): Promise<Ledger> {
   const ledger = await place.sql(async (driver) => {
     await checkRows(driver);
     return readLedger(driver);

@@ -1,11 +1,13 @@
 /** An orchestrator in a process of its own, started by host.ts; it tells its parent its URL, and ends with it. */
 import { once } from "node:events";
 import { consoleLog, createOrchestrator, pgliteStore, postgresStore } from "../../src/index.ts";
+import { letAttemptsEnd } from "../model/activities.ts";
+import { interpreted } from "../model/program.ts";
 import type { HostOptions } from "./host.ts";
 import { workflows } from "./workflows.ts";
 
 const options = JSON.parse(process.argv[2] ?? "{}") as HostOptions;
-const { store, port, lease, turnTimeout, shutdownGrace, statementDeadline, activities, prepared } = options;
+const { store, port, lease, turnTimeout, shutdownGrace, statementDeadline, activities, programs, prepared } = options;
 
 process.once("disconnect", () => process.kill(process.pid, "SIGKILL"));
 process.on("unhandledRejection", (error) => {
@@ -14,11 +16,13 @@ process.on("unhandledRejection", (error) => {
 });
 process.on("warning", (warning) => console.error(`process warning: ${warning.name} ${warning.message}`));
 
+if (programs === true) letAttemptsEnd();
+
 // Its modules are loaded: it waits for its turn.
 if (prepared === true) await once(process, "message");
 
 const orchestrator = await createOrchestrator({
-  workflows,
+  workflows: programs === true ? [...workflows, interpreted] : workflows,
   store:
     store.kind === "pglite"
       ? pgliteStore(store.directory)

@@ -18,6 +18,8 @@ export type HostOptions = {
   readonly shutdownGrace?: number;
   readonly statementDeadline?: number;
   readonly activities?: number;
+  /** Whether it runs random programs as well, whose activities end by themselves. */
+  readonly programs?: boolean;
   /** What its heap may grow to. */
   readonly heapMegabytes?: number;
   /** Loads its code and then waits for `go`: the next one is ready to start when the present one is killed. */

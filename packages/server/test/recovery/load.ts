@@ -20,9 +20,9 @@ export type Load = {
   stop(): Promise<number>;
 };
 
-/** `callers` at a time; each starts a run, waits for its result, and goes on with the next. */
-export function startLoad(url: string, callers: number, most = Number.POSITIVE_INFINITY): Load {
-  const client = patientClient(url);
+/** `callers` at a time, who ask any of the servers; each starts a run, waits for its result, and goes on with the next. */
+export function startLoad(urls: string | readonly string[], callers: number, most = Number.POSITIVE_INFINITY): Load {
+  const clients = (typeof urls === "string" ? [urls] : urls).map(patientClient);
   let stopping = false;
   let next = 0;
   let acknowledged = 0;
@@ -31,6 +31,7 @@ export function startLoad(url: string, callers: number, most = Number.POSITIVE_I
     while (!stopping && next < most) {
       const n = next++;
       const kind = mixed[n % mixed.length] as (typeof mixed)[number];
+      const client = clients[n % clients.length] as Client;
       const handle = await client.start(kind.workflow, n, { id: `load-${n}`, idempotencyKey: `load-${n}` });
       acknowledged += 1;
       assert.equal(await handle.result(), kind.expected(n), `${kind.workflow.name}(${n})`);
