@@ -95,8 +95,7 @@ CREATE TABLE "wovyr"."shards" (
 	"id" integer PRIMARY KEY NOT NULL,
 	"group" text collate "C" NOT NULL,
 	"epoch" bigint NOT NULL,
-	"owner" text collate "C",
-	"lease_until" timestamp with time zone
+	"owner" text collate "C"
 );
 --> statement-breakpoint
 CREATE TABLE "wovyr"."start_keys" (

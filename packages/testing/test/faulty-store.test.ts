@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { activity, child, sleep, workflow } from "@wovyr/sdk";
 import { pgliteStore, postgresStore } from "@wovyr/server";
-import { memoryStore, nothingDone, type Store, type StoreProvider, StoreUnavailableError } from "@wovyr/server/internal";
+import { type Beat, memoryStore, nothingDone, type Store, type StoreProvider, StoreUnavailableError } from "@wovyr/server/internal";
 import { contractStoreOptions } from "@wovyr/server/store-contract";
 import { createFaultyStore, createTestEnvironment, FaultPlan, type FaultRates, VirtualClock } from "@wovyr/testing";
 
@@ -87,8 +87,19 @@ test("while it is disconnected every call fails, opening included; calls under w
   const plan = new FaultPlan();
   const provider = memoryStore();
   const store = await opened(plan, provider);
-  const held = plan.hold("claimShards");
-  const claim = store.claimShards({ group: "g", shards: 2, owner: "me", lease: 60_000 });
+  const held = plan.hold("beat");
+  const beat = (node: string): Beat => ({
+    group: "g",
+    shards: 2,
+    node,
+    release: "",
+    workflows: [],
+    draining: false,
+    lease: 60_000,
+    give: [],
+    take: "free",
+  });
+  const claim = store.beat(beat("me"));
   await held.reached;
   plan.disconnect();
   await assert.rejects(claim, unavailable);
@@ -97,8 +108,11 @@ test("while it is disconnected every call fails, opening included; calls under w
   held.release();
   plan.reconnect();
   await store.ping();
-  const again = await store.claimShards({ group: "g", shards: 2, owner: "other", lease: 60_000 });
-  assert.deepEqual(again.granted, [], "the call that was cut came through after all");
+  const again = await store.beat(beat("other"));
+  assert.ok(
+    again.shards.every(({ owner }) => owner === "me"),
+    "the call that was cut came through after all",
+  );
   plan.disconnect();
   await store.close();
 });

@@ -63,8 +63,8 @@ test("a store that does nothing but fail ends the wait, and says since when", as
   });
   plan.clear();
   assert.equal(await env.insist(() => env.execute(nap)), "up");
-  plan.fail("claimShards", { times: Number.POSITIVE_INFINITY });
-  await assert.rejects(env.restart(), /the engine has not come up: claimShards fails: planned fault/);
+  plan.fail("beat", { times: Number.POSITIVE_INFINITY });
+  await assert.rejects(env.restart(), /the engine has not come up: beat fails: planned fault/);
 });
 
 test("time jumps over a delay under the environment's clock", async () => {

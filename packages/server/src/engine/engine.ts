@@ -87,6 +87,10 @@ export type EngineOptions = {
   readonly group: string;
   readonly shards: number;
   readonly node: string;
+  /** Where other nodes reach it, once that is known. */
+  readonly url?: () => string | undefined;
+  /** Of the code that it runs. */
+  readonly release?: string | undefined;
   /** Milliseconds. */
   readonly lease: number;
   /** How long publications are kept, in milliseconds. */
@@ -165,6 +169,9 @@ export class Engine {
       group: options.group,
       shards: options.shards,
       node: options.node,
+      url: options.url ?? (() => undefined),
+      release: options.release ?? "",
+      workflows: options.registry.labels,
       lease: options.lease,
       deadOwners: options.deadOwners,
       acquired: () => this.#acquired(),

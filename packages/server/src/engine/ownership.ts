@@ -6,9 +6,10 @@
  * 3. What was lost is claimed again; between loss and claim nothing runs.
  */
 import { WovyrError } from "@wovyr/sdk";
+import { Members } from "./members.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
-import { type ShardEpoch, type Store, StoreUnavailableError } from "./ports/store.ts";
+import { type Beat, type ShardEpoch, type Store, StoreUnavailableError } from "./ports/store.ts";
 
 export type OwnershipOptions = {
   readonly store: Store;
@@ -17,6 +18,10 @@ export type OwnershipOptions = {
   readonly group: string;
   readonly shards: number;
   readonly node: string;
+  /** Where other nodes reach it, once that is known. */
+  readonly url: () => string | undefined;
+  readonly release: string;
+  readonly workflows: readonly string[];
   /** Milliseconds. */
   readonly lease: number;
   /** Owners among the given that are known to be dead. */
@@ -30,6 +35,7 @@ const retryMilliseconds = 500;
 const standbyMilliseconds = 1_000;
 
 export class Ownership {
+  readonly members: Members;
   readonly #options: OwnershipOptions;
   #epochs = new Map<number, number>();
   #first = 0;
@@ -43,6 +49,15 @@ export class Ownership {
 
   constructor(options: OwnershipOptions) {
     this.#options = options;
+    this.members = new Members(options.node);
+  }
+
+  async #beat(about: Pick<Beat, "dead" | "take" | "give">): Promise<{ owned: ShardEpoch[]; others: string[] }> {
+    const { store, group, shards, node, url, release, workflows, lease } = this.#options;
+    const heard = await store.beat({ group, shards, node, url: url(), release, workflows, draining: this.#stopped, lease, ...about });
+    this.members.heard(heard);
+    const owned = heard.shards.filter(({ owner }) => owner === node).map(({ shard, epoch }) => ({ shard, epoch }));
+    return { owned, others: heard.nodes.map((each) => each.node).filter((name) => name !== node) };
   }
 
   /** Whether this node may act now. */
@@ -93,37 +108,21 @@ export class Ownership {
     this.#cancelTimer?.();
     if (!this.#owned) return;
     this.#owned = false;
-    const { store, node } = this.#options;
-    await store.releaseShards(node, this.#asList()).catch(() => {});
-  }
-
-  #asList(): ShardEpoch[] {
-    return [...this.#epochs].map(([shard, epoch]) => ({ shard, epoch }));
+    const { store, group, node } = this.#options;
+    await store.leave(group, node).catch(() => {});
   }
 
   /** One try; returns how long to wait before the next. */
   async #claim(): Promise<number> {
-    const { store, clock, log, group, shards, node, lease, deadOwners } = this.#options;
+    const { clock, log, group, shards, lease, deadOwners } = this.#options;
     const sent = clock.now();
     try {
-      let claim = await store.claimShards({
-        group,
-        shards,
-        owner: node,
-        lease,
-      });
+      let { owned, others } = await this.#beat({ take: "free", give: [] });
       this.#unreachable = undefined;
-      const dead = deadOwners([...new Set(claim.held.map((shard) => shard.owner))]);
-      if (dead.length > 0)
-        claim = await store.claimShards({
-          group,
-          shards,
-          owner: node,
-          lease,
-          dead,
-        });
-      this.#epochs = new Map(claim.granted.map(({ shard, epoch }) => [shard, epoch]));
-      if (claim.held.length === 0) {
+      const dead = deadOwners(others);
+      if (dead.length > 0) ({ owned, others } = await this.#beat({ take: "free", give: [], dead }));
+      this.#epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]));
+      if (owned.length === shards) {
         this.#first = Math.min(...this.#epochs.keys());
         this.#validUntil = sent + lease;
         this.#owned = true;
@@ -133,15 +132,15 @@ export class Ownership {
         return 0;
       }
       // Half an ownership is of no use to anyone: give back what was granted.
-      await store.releaseShards(node, claim.granted);
-      const holder = claim.held[0]?.owner ?? "another node";
+      await this.#beat({ take: [], give: owned });
+      const holder = others[0] ?? "another node";
       if (this.#heldBy !== holder)
         log.warn(
-          `${claim.held.length} of ${shards} shards of group "${group}" belong to ${holder}; this node stands by until its lease ends`,
+          `${shards - owned.length} of ${shards} shards of group "${group}" belong to ${holder}; this node stands by until its lease ends`,
           { holder },
         );
       this.#heldBy = holder;
-      return Math.min(Math.max(...claim.held.map((shard) => shard.remaining), retryMilliseconds / 10) + 20, standbyMilliseconds);
+      return standbyMilliseconds;
     } catch (error) {
       if (error instanceof StoreUnavailableError) this.#unreachable = error;
       else {
@@ -187,10 +186,11 @@ export class Ownership {
 
   async #renewNow(): Promise<void> {
     if (this.#stopped) return;
-    const { store, clock, log, node, lease } = this.#options;
+    const { clock, log, lease } = this.#options;
     const sent = clock.now();
     try {
-      const renewed = await store.renewShards(node, this.#asList(), lease);
+      const { owned } = await this.#beat({ take: [], give: [] });
+      const renewed = owned.filter(({ shard, epoch }) => this.#epochs.get(shard) === epoch);
       this.#unreachable = undefined;
       if (this.#stopped) return;
       if (renewed.length === this.#epochs.size) {

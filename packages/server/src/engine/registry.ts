@@ -12,6 +12,9 @@ const ownPrefix = "wovyr:";
 /** Whether a workflow is one of the engine's own. */
 export const isOwnWorkflow = (name: string): boolean => name.startsWith(ownPrefix);
 
+/** How nodes tell each other of a workflow. */
+export const workflowLabel = (name: string, version: string): string => `${name}@${version}`;
+
 export class Registry {
   readonly #workflows = new Map<string, Map<string, WorkflowDefinition>>();
   readonly #own = new Map<string, WorkflowDefinition>([[batchWorkflow.name, batchWorkflow.definition]]);
@@ -43,6 +46,12 @@ export class Registry {
 
   get names(): readonly string[] {
     return [...this.#workflows.keys()];
+  }
+
+  /** All that can be run here, the engine's own among them. */
+  get labels(): readonly string[] {
+    const all = [...this.#own.values(), ...[...this.#workflows.values()].flatMap((versions) => [...versions.values()])];
+    return all.map(({ name, version }) => workflowLabel(name, version));
   }
 
   find(name: string, version: string): WorkflowDefinition | undefined {

@@ -1,11 +1,12 @@
 /**
  * The store for tests and simulation, and the reference for the contract.
  *
- * 1. Opening a provider again gives the same data. Whoever opened it before is taken for dead: every shard is given up, epochs stay.
+ * 1. Opening a provider again gives the same data. Whoever opened it before is taken for dead: every shard is given up, epochs stay. One that is shared
+ *    may be open many times, by as many engines of one process.
  * 2. Every call is done before it returns its promise: a caller that does not await sees calls applied in the order in which it made them.
  */
 import {
-  type ClaimRequest,
+  type Beat,
   type DeadLetter,
   type DeadLetterFilter,
   type DeadLetterPage,
@@ -19,7 +20,6 @@ import {
   type ListFilter,
   type Publication,
   type RunImport,
-  type ShardEpoch,
   type StepOutcome,
   type Store,
   type StoreOptions,
@@ -35,13 +35,13 @@ import { checkImport, checkStorable, messageProblem } from "./storable.ts";
 import { compareText } from "./text-order.ts";
 
 /** A store that lives as long as the provider: open it again and the data is still there. */
-export function memoryStore(): StoreProvider {
+export function memoryStore({ shared = false }: { readonly shared?: boolean | undefined } = {}): StoreProvider {
   const tables = new Tables();
   return {
     kind: "memory",
-    shared: false,
+    shared,
     async open(options: StoreOptions): Promise<Store> {
-      tables.shards.releaseAll();
+      if (!shared) tables.shards.releaseAll();
       return new MemoryStore(tables, options.now);
     },
   };
@@ -59,16 +59,14 @@ class MemoryStore implements Store {
     this.#now = now;
   }
 
-  async claimShards(request: ClaimRequest) {
-    return this.#open().shards.claim(request, this.#now());
+  async beat(beat: Beat) {
+    const { group, node, url, release } = beat;
+    checkStorable({ group, node, url, release });
+    return this.#open().shards.beat(beat, this.#now());
   }
 
-  async renewShards(owner: string, shards: readonly ShardEpoch[], lease: number) {
-    return this.#open().shards.renew(owner, shards, lease, this.#now());
-  }
-
-  async releaseShards(owner: string, shards: readonly ShardEpoch[]) {
-    this.#open().shards.release(owner, shards);
+  async leave(group: string, node: string) {
+    this.#open().shards.leave(group, node);
   }
 
   async commit(flush: Flush): Promise<FlushOutcome> {

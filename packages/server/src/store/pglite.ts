@@ -89,7 +89,7 @@ async function openDatabase(dataDirectory: string): Promise<SqlDriver> {
   const driver = new PgliteDriver(dataDirectory);
   try {
     await migrate(driver, await readMigrations());
-    await driver.query("write", "update wovyr.shards set owner = null, lease_until = null where owner is not null", []);
+    await driver.query("write", "with gone as (delete from wovyr.nodes) update wovyr.shards set owner = null where owner is not null", []);
     return driver;
   } catch (error) {
     await driver.close().catch(() => {});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { commit, next, scenario, shard, start, timersOf } from "../../src/store/contract/scenario.ts";
+import { beat, claim, commit, next, scenario, shard, start, timersOf } from "../../src/store/contract/scenario.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import { contractStoreOptions, storeContract } from "../../src/store-contract.ts";
 
@@ -12,7 +12,7 @@ test("a memory store that is opened again has its data, and nobody owns its shar
   const turn = await start(before, { timers: [{ effect: "1", due: 5 }] });
   const store = await provider.open(contractStoreOptions);
   assert.deepEqual(await commit(before, next(before, turn)), [], "the one who is taken for dead writes nothing");
-  const { granted } = await store.claimShards({ group: before.group, shards: 2, owner: "heir", lease: 1_000 });
+  const { granted } = await claim({ ...before, store }, "heir");
   const after = { ...before, store, owner: "heir", fence: granted };
   assert.equal(granted[0]?.epoch, (before.fence[0]?.epoch ?? 0) + 1);
   assert.deepEqual(await timersOf(after, turn.run), [["1", 5]]);
@@ -23,12 +23,13 @@ test("a memory store that is opened again has its data, and nobody owns its shar
 test("a memory store judges leases by the clock it was given", async () => {
   let now = 1_000;
   const store = await memoryStore().open({ ...contractStoreOptions, now: () => now });
-  const claim = (owner: string) => store.claimShards({ group: "g", shards: 1, owner, lease: 500 });
-  await claim("first");
+  const group = { store, group: "g", shards: { length: 1 } };
+  await claim(group, "first", { lease: 500 });
   now = 1_400;
-  assert.deepEqual((await claim("second")).held, [{ shard: 0, owner: "first", remaining: 100 }]);
+  assert.equal((await beat(group, "second")).nodes[0]?.remaining, 100);
+  assert.deepEqual((await claim(group, "second")).held, [{ shard: 0, epoch: 1, owner: "first" }]);
   now = 1_500;
-  assert.deepEqual((await claim("second")).granted, [{ shard: 0, epoch: 2 }]);
+  assert.deepEqual((await claim(group, "second")).granted, [{ shard: 0, epoch: 2 }]);
 });
 
 test("a memory store lists timers, messages and busy runs of a hundred thousand instances without reading them all", async () => {

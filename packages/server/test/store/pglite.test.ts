@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { commit, firstTurn, next, scenario, start } from "../../src/store/contract/scenario.ts";
+import { claim, commit, firstTurn, next, scenario, start } from "../../src/store/contract/scenario.ts";
 import { DirectoryLock } from "../../src/store/pglite/directory-lock.ts";
 import { processStart } from "../../src/store/pglite/process-identity.ts";
 import { pgliteStore } from "../../src/store/pglite.ts";
@@ -76,7 +76,7 @@ describe("an embedded store in a directory", () => {
     const closed = await start(
       {
         ...first,
-        fence: (await again.claimShards({ group: first.group, shards: 2, owner: "before", lease: 1_000 })).granted,
+        fence: (await claim({ ...first, store: again }, "before")).granted,
         store: again,
       },
       { status: "Completed" },
@@ -85,7 +85,7 @@ describe("an embedded store in a directory", () => {
     assert.equal(await again.deleteRuns([turn, closed]), 1);
     assert.deepEqual(await again.listStrikes(), [{ ...strike, count: 1 }], "the strikes of a deleted run go with it");
     await again.clearStrikes(strike);
-    const { granted } = await again.claimShards({ group: first.group, shards: 2, owner: "heir", lease: 1_000, dead: ["before"] });
+    const { granted } = await claim({ ...first, store: again }, "heir", { dead: ["before"] });
     assert.equal(granted[0]?.epoch, (first.fence[0]?.epoch ?? 0) + 2);
     const second = { ...first, store: again, fence: granted };
     assert.deepEqual(await commit(second, next(second, turn)), [turn.run]);

@@ -127,7 +127,7 @@ export class Stage implements Conductor {
       if (call.method === "publish") return this.#durably(run, () => {});
       const value = await run();
       // The shards have changed hands: now arrives what the frozen engine had sent.
-      if (call.method === "claimShards") this.#releaseFrozen();
+      if (call.method === "beat") this.#releaseFrozen();
       return value;
     });
   }

@@ -8,9 +8,8 @@ import type { Flush, FlushOutcome, Store, StoreProvider } from "@wovyr/server/in
 export type StoreMethod = { [K in keyof Store]-?: Store[K] extends (...args: never[]) => Promise<unknown> ? K : never }[keyof Store];
 
 const methods: Readonly<Record<StoreMethod, true>> = {
-  claimShards: true,
-  renewShards: true,
-  releaseShards: true,
+  beat: true,
+  leave: true,
   commit: true,
   post: true,
   drop: true,

@@ -376,26 +376,59 @@ export type TimerRow = {
   readonly due: number;
 };
 
-export type ClaimRequest = {
+/** What a node says of itself while it lives. */
+export type Beat = {
   readonly group: string;
   /** How many shards the group has; refused when it was created with another number. */
   readonly shards: number;
-  readonly owner: string;
-  /** Milliseconds. */
+  /** Unique over all that ever lived. */
+  readonly node: string;
+  /** Where other nodes reach it. */
+  readonly url?: string | undefined;
+  /** Of the code that it runs; later ones sort after earlier ones (`compareReleases`). */
+  readonly release: string;
+  /** What it can run: `name@version`. */
+  readonly workflows: readonly string[];
+  /** It is on its way out, and takes no shards. */
+  readonly draining: boolean;
+  /** For so many milliseconds the node, and its ownership of shards, is taken to live on. */
   readonly lease: number;
-  /** Owners that are known to be dead: their shards are taken before the lease runs out. */
+  /** Nodes that are known to be dead: they are removed before their leases run out. */
   readonly dead?: readonly string[];
+  /** Shards that it gives up. One that it does not own with the given epoch is left alone. */
+  readonly give: readonly HandedShard[];
+  /** Shards that it takes if nobody owns them; `"free"`: all of these. */
+  readonly take: readonly number[] | "free";
 };
 
-export type Claim = {
-  /** Granted shards with their new epochs. Shard numbers are unique over all groups; those of a group (granted and held together) are consecutive. */
-  readonly granted: readonly ShardEpoch[];
-  /** Shards that another owner's lease still covers. */
-  readonly held: readonly {
-    readonly shard: number;
-    readonly owner: string;
-    readonly remaining: number;
-  }[];
+export type HandedShard = ShardEpoch & {
+  /** The workflow (`name@version`) that a run of the shard waits for and that this node does not have. */
+  readonly needs?: string;
+};
+
+export type NodeRow = {
+  readonly node: string;
+  readonly url?: string;
+  readonly release: string;
+  readonly workflows: readonly string[];
+  readonly draining: boolean;
+  /** Of its lease, in milliseconds. */
+  readonly remaining: number;
+};
+
+export type ShardRow = ShardEpoch & {
+  /** Absent when nobody owns it. */
+  readonly owner?: string;
+  /** The workflow (`name@version`) for which it was given up last. */
+  readonly needs?: string;
+};
+
+/** The group as it is after a beat. */
+export type Membership = {
+  /** Those that live, by name, the one that asked among them. */
+  readonly nodes: readonly NodeRow[];
+  /** All of the group's, by number. Numbers are unique over all groups; those of a group are consecutive. */
+  readonly shards: readonly ShardRow[];
 };
 
 export type ListFilter = {
@@ -412,12 +445,14 @@ export type ListFilter = {
 export interface Store {
   readonly kind: string;
 
-  /** Claims every shard of the group that is free, expired by the database's clock, already the owner's, or of a dead owner; raises their epochs. */
-  claimShards(request: ClaimRequest): Promise<Claim>;
-  /** Prolongs the lease of the owner's shards; returns those that it still owns with the given epoch. */
-  renewShards(owner: string, shards: readonly ShardEpoch[], lease: number): Promise<readonly ShardEpoch[]>;
-  /** Gives the owner's shards up at once; their epochs stay. */
-  releaseShards(owner: string, shards: readonly ShardEpoch[]): Promise<void>;
+  /**
+   * Registers a node or renews its lease, by the database's clock; removes nodes of the group whose leases have ended, with their ownership; gives up and takes
+   * shards. One statement. A shard that is taken gets a higher epoch; nothing else changes an epoch. What a statement or transaction under way holds on to is
+   * not waited for: it is left for a later beat.
+   */
+  beat(beat: Beat): Promise<Membership>;
+  /** Removes a node and gives up all that it owns. */
+  leave(group: string, node: string): Promise<void>;
 
   commit(flush: Flush): Promise<FlushOutcome>;
   /** Makes facts for runs durable without owning their shards; known ones (run and message) are left as they are. */

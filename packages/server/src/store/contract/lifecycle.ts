@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { StoreUnavailableError } from "../../engine/ports/store.ts";
-import { commit, deadLetter, firstTurn, message, publication, scenario, start, unique } from "./scenario.ts";
+import { beat, commit, deadLetter, firstTurn, message, publication, scenario, start, unique } from "./scenario.ts";
 import type { Suite } from "./suite.ts";
 
 export function lifecycle({ test, store }: Suite): void {
@@ -62,8 +62,8 @@ export function closing({ test, store }: Suite): void {
       () => store().saveStepOutcome({ ...key, effect: "e", at: 0, outcome: null }),
       () => store().readStepOutcomes(key),
       () => store().expireStepOutcomes(0),
-      () => store().renewShards(at.owner, at.fence, 1),
-      () => store().claimShards({ group: at.group, shards: 2, owner: at.owner, lease: 1 }),
+      () => beat(at, at.owner),
+      () => store().leave(at.group, at.owner),
       () => start(at),
     ];
     for (const call of calls) await assert.rejects(call, (error) => error instanceof StoreUnavailableError && /closed/.test(error.message));

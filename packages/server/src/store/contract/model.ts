@@ -18,7 +18,7 @@ import type {
 } from "../../engine/ports/store.ts";
 import { runIdPrefix } from "../../engine/run-id.ts";
 import { memoryStore } from "../memory.ts";
-import { unique } from "./scenario.ts";
+import { beat, claim, unique } from "./scenario.ts";
 import type { Suite } from "./suite.ts";
 
 const shardCount = 3;
@@ -173,7 +173,7 @@ class World {
         return this.#claim(`owner-${step.owner}`);
       case "release": {
         const released = this.#fence[step.slot] as ShardEpoch;
-        await this.#store.releaseShards(this.#owner, [released]);
+        await beat(this.#at, this.#owner, { give: [released] });
         return undefined;
       }
       case "post":
@@ -316,13 +316,14 @@ class World {
     return this.#fence[0]?.shard ?? 0;
   }
 
+  get #at() {
+    return { store: this.#store, group: this.#group, shards: { length: shardCount } };
+  }
+
   async #claim(owner: string): Promise<unknown> {
-    const { granted, held } = await this.#store.claimShards({
-      group: this.#group,
-      shards: shardCount,
-      owner,
-      lease: 3_600_000,
+    const { granted, held } = await claim(this.#at, owner, {
       dead: ["owner-0", "owner-1"],
+      give: owner === this.#owner ? this.#fence : [],
     });
     this.#fence = granted;
     this.#owner = owner;

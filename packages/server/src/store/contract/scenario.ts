@@ -1,8 +1,9 @@
 /** What the tests of the contract build their cases from: a group and a tenant of their own in a store that they share. */
 import type {
-  Claim,
+  Beat,
   DeadLetterWrite,
   InboxMessage,
+  Membership,
   NewInstance,
   Publication,
   ShardEpoch,
@@ -33,12 +34,35 @@ const hour = 3_600_000;
 export async function scenario(store: Store, shardCount = 2): Promise<Scenario> {
   const group = unique("group-");
   const owner = unique("owner-");
-  const { granted } = await store.claimShards({ group, shards: shardCount, owner, lease: hour });
+  const { granted } = await claim({ store, group, shards: { length: shardCount } }, owner);
   return { store, tenant: unique("tenant-"), group, owner, fence: granted, shards: granted.map(({ shard }) => shard) };
 }
 
-export async function claim(at: Scenario, owner: string, details: { lease?: number; dead?: readonly string[] } = {}): Promise<Claim> {
-  return at.store.claimShards({ group: at.group, shards: at.shards.length, owner, lease: details.lease ?? hour, dead: details.dead ?? [] });
+type Group = Pick<Scenario, "store" | "group"> & { readonly shards: { readonly length: number } };
+
+/** A node says that it lives. */
+export function beat({ store, group, shards }: Group, node: string, details: Partial<Beat> = {}): Promise<Membership> {
+  return store.beat({
+    group,
+    shards: shards.length,
+    node,
+    release: "1",
+    workflows: [],
+    draining: false,
+    lease: hour,
+    give: [],
+    take: [],
+    ...details,
+  });
+}
+
+/** Takes what nobody owns: `granted` is what the node owns then, `held` what others do. */
+export async function claim(at: Group, owner: string, details: Partial<Beat> = {}) {
+  const { shards } = await beat(at, owner, { take: "free", ...details });
+  return {
+    granted: shards.filter((each) => each.owner === owner).map(({ shard, epoch }): ShardEpoch => ({ shard, epoch })),
+    held: shards.filter((each) => each.owner !== owner),
+  };
 }
 
 export function shard(at: Scenario, index = 0): number {

@@ -1,18 +1,24 @@
 /**
- * Who owns which shard.
+ * Which nodes live, and who owns which shard.
  *
- * 1. A claim raises the epoch of every shard that it grants; nothing else changes an epoch.
+ * 1. Taking a shard raises its epoch; nothing else changes an epoch.
  * 2. The shards of a group are numbered consecutively, and no number belongs to two groups.
+ * 3. Every owner is a node of the table.
  */
 import { WovyrError } from "@wovyr/sdk";
-import type { Claim, ClaimRequest, ShardEpoch } from "../../engine/ports/store.ts";
+import type { Beat, Membership, NodeRow, ShardEpoch } from "../../engine/ports/store.ts";
+import { compareText } from "../text-order.ts";
 
 type Shard = {
   readonly shard: number;
   epoch: number;
   owner: string | undefined;
-  leaseUntil: number;
+  needs: string | undefined;
 };
+
+type Node = Omit<NodeRow, "remaining"> & { readonly leaseUntil: number };
+
+type Group = { readonly shards: readonly Shard[]; readonly nodes: Map<string, Node> };
 
 export function shardCountMismatch(group: string, has: number, asked: number): WovyrError {
   return new WovyrError(`group "${group}" was created with ${has} shards and cannot be opened with ${asked}`, { code: "INVALID_OPTION" });
@@ -20,41 +26,37 @@ export function shardCountMismatch(group: string, has: number, asked: number): W
 
 export class ShardTable {
   readonly #shards: Shard[] = [];
-  readonly #groups = new Map<string, readonly Shard[]>();
+  readonly #groups = new Map<string, Group>();
 
-  claim(request: ClaimRequest, now: number): Claim {
-    const granted: ShardEpoch[] = [];
-    const held: { shard: number; owner: string; remaining: number }[] = [];
-    for (const shard of this.#group(request.group, request.shards)) {
-      const { owner } = shard;
-      if (owner === undefined || owner === request.owner || shard.leaseUntil <= now || request.dead?.includes(owner)) {
-        shard.epoch += 1;
-        shard.owner = request.owner;
-        shard.leaseUntil = now + request.lease;
-        granted.push({ shard: shard.shard, epoch: shard.epoch });
-      } else {
-        held.push({
-          shard: shard.shard,
-          owner,
-          remaining: shard.leaseUntil - now,
-        });
-      }
+  beat(beat: Beat, now: number): Membership {
+    const { node, url, release, workflows, draining } = beat;
+    const group = this.#group(beat.group, beat.shards);
+    const row = { node, ...(url !== undefined && { url }), release, workflows: [...workflows], draining };
+    group.nodes.set(node, { ...row, leaseUntil: now + beat.lease });
+    for (const [name, { leaseUntil }] of group.nodes)
+      if (name !== node && (leaseUntil <= now || beat.dead?.includes(name))) remove(group, name);
+    for (const { shard, epoch, needs } of beat.give) {
+      const known = this.#shards[shard];
+      if (known?.owner !== node || known.epoch !== epoch) continue;
+      known.owner = undefined;
+      known.needs = needs ?? known.needs;
     }
-    return { granted, held };
+    for (const shard of group.shards) {
+      if (shard.owner !== undefined || (beat.take !== "free" && !beat.take.includes(shard.shard))) continue;
+      shard.epoch += 1;
+      shard.owner = node;
+    }
+    return membership(group, now);
   }
 
-  renew(owner: string, shards: readonly ShardEpoch[], lease: number, now: number): ShardEpoch[] {
-    const kept = this.#ownedBy(owner, shards);
-    for (const shard of kept) shard.leaseUntil = now + lease;
-    return kept.map(({ shard, epoch }) => ({ shard, epoch }));
+  leave(group: string, node: string): void {
+    const known = this.#groups.get(group);
+    if (known !== undefined) remove(known, node);
   }
 
-  release(owner: string, shards: readonly ShardEpoch[]): void {
-    for (const shard of this.#ownedBy(owner, shards)) shard.owner = undefined;
-  }
-
+  /** Nobody lives any more. */
   releaseAll(): void {
-    for (const shard of this.#shards) shard.owner = undefined;
+    for (const group of this.#groups.values()) for (const node of [...group.nodes.keys()]) remove(group, node);
   }
 
   /** Those of the shards that are owned with exactly the given epoch. */
@@ -67,31 +69,39 @@ export class ShardTable {
     return owned;
   }
 
-  #ownedBy(owner: string, shards: readonly ShardEpoch[]): Shard[] {
-    return shards.flatMap(({ shard, epoch }) => {
-      const known = this.#shards[shard];
-      return known !== undefined && known.owner === owner && known.epoch === epoch ? [known] : [];
-    });
-  }
-
-  #group(name: string, count: number): readonly Shard[] {
+  #group(name: string, count: number): Group {
     const known = this.#groups.get(name);
     if (known !== undefined) {
-      if (known.length !== count) throw shardCountMismatch(name, known.length, count);
+      if (known.shards.length !== count) throw shardCountMismatch(name, known.shards.length, count);
       return known;
     }
     const first = this.#shards.length;
-    const created = Array.from(
+    const shards = Array.from(
       { length: count },
-      (_, slot): Shard => ({
-        shard: first + slot,
-        epoch: 0,
-        owner: undefined,
-        leaseUntil: 0,
-      }),
+      (_, slot): Shard => ({ shard: first + slot, epoch: 0, owner: undefined, needs: undefined }),
     );
-    this.#shards.push(...created);
+    this.#shards.push(...shards);
+    const created = { shards, nodes: new Map<string, Node>() };
     this.#groups.set(name, created);
     return created;
   }
+}
+
+function remove({ shards, nodes }: Group, node: string): void {
+  nodes.delete(node);
+  for (const shard of shards) if (shard.owner === node) shard.owner = undefined;
+}
+
+function membership({ shards, nodes }: Group, now: number): Membership {
+  return {
+    nodes: [...nodes.values()]
+      .sort((a, b) => compareText(a.node, b.node))
+      .map(({ leaseUntil, ...node }) => ({ ...node, remaining: Math.max(0, leaseUntil - now) })),
+    shards: shards.map(({ shard, epoch, owner, needs }) => ({
+      shard,
+      epoch,
+      ...(owner !== undefined && { owner }),
+      ...(needs !== undefined && { needs }),
+    })),
+  };
 }

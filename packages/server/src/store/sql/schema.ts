@@ -39,8 +39,24 @@ export const shards = wovyr.table("shards", {
   group: text("group").notNull(),
   epoch: bigint("epoch", { mode: "number" }).notNull(),
   owner: text("owner"),
-  leaseUntil: timestamp("lease_until", { withTimezone: true }),
+  /** The workflow for which it was given up last. */
+  needs: text("needs"),
 });
+
+export const nodes = wovyr.table(
+  "nodes",
+  {
+    group: text("group").notNull(),
+    node: text("node").notNull(),
+    url: text("url"),
+    release: text("release").notNull(),
+    /** A list of texts, as the commit takes them. */
+    workflows: text("workflows").notNull(),
+    draining: boolean("draining").notNull(),
+    leaseUntil: timestamp("lease_until", { withTimezone: true }).notNull(),
+  },
+  (table) => [primaryKey({ name: "nodes_pk", columns: [table.group, table.node] })],
+);
 
 export const instances = wovyr.table(
   "instances",

@@ -7,8 +7,7 @@
 import { WovyrError } from "@wovyr/sdk";
 import type {
   AppRequests,
-  Claim,
-  ClaimRequest,
+  Beat,
   DeadLetter,
   DeadLetterFilter,
   DeadLetterPage,
@@ -21,7 +20,6 @@ import type {
   LoadedInstance,
   Publication,
   RunImport,
-  ShardEpoch,
   StepOutcome,
   StepTransactions,
   Store,
@@ -38,6 +36,7 @@ import { startSlot } from "./flush-parameters.ts";
 import { dropHeartbeats, expireHeartbeats, readHeartbeats, saveHeartbeats } from "./heartbeats.ts";
 import { runLists } from "./key-lists.ts";
 import { listInstances } from "./list-instances.ts";
+import { beat, leave } from "./membership.ts";
 import { expirePublications, publish } from "./publications.ts";
 import { sqlRequests } from "./requests.ts";
 import { readInstance, readMessage, readTurn } from "./rows.ts";
@@ -69,42 +68,12 @@ export class SqlStore implements Store {
     this.requests = transactions && sqlRequests((lane, text, params) => this.#query(lane, text, params));
   }
 
-  async claimShards(request: ClaimRequest): Promise<Claim> {
-    const { group, shards, owner, lease, dead = [] } = request;
-    const rows = await this.#query("write", "select * from wovyr.claim_1($1, $2, $3, $4, string_to_array($5, E'\\x1f'))", [
-      group,
-      shards,
-      owner,
-      lease,
-      textList(dead),
-    ]);
-    const granted: ShardEpoch[] = [];
-    const held: { shard: number; owner: string; remaining: number }[] = [];
-    for (const [shard, epoch, holder, remaining] of rows) {
-      if (typeof epoch === "number") granted.push({ shard: shard as number, epoch });
-      else
-        held.push({
-          shard: shard as number,
-          owner: holder as string,
-          remaining: remaining as number,
-        });
-    }
-    return { granted, held };
+  async beat(said: Beat) {
+    return beat(this.#query, said);
   }
 
-  async renewShards(owner: string, shards: readonly ShardEpoch[], lease: number): Promise<readonly ShardEpoch[]> {
-    if (shards.length === 0) return [];
-    const rows = await this.#query("write", "select * from wovyr.renew_1($1, $2, $3, $4)", [owner, ...epochLists(shards), lease]);
-    return rows
-      .map(([shard, epoch]) => ({
-        shard: shard as number,
-        epoch: epoch as number,
-      }))
-      .sort((a, b) => a.shard - b.shard);
-  }
-
-  async releaseShards(owner: string, shards: readonly ShardEpoch[]): Promise<void> {
-    if (shards.length > 0) await this.#query("write", "select wovyr.release_1($1, $2, $3)::text", [owner, ...epochLists(shards)]);
+  async leave(group: string, node: string) {
+    await leave(this.#query, group, node);
   }
 
   async commit(flush: Flush) {
@@ -361,8 +330,4 @@ export class SqlStore implements Store {
   #checkOpen(): void {
     if (this.#closing !== undefined) throw new StoreUnavailableError("the store is closed");
   }
-}
-
-function epochLists(shards: readonly ShardEpoch[]): [string, string] {
-  return [arrayLiteral(shards.map(({ shard }) => shard)), arrayLiteral(shards.map(({ epoch }) => epoch))];
 }
