@@ -104,10 +104,13 @@ export class Attempts {
     return mail;
   }
 
-  /** This process gives up what it runs, in good order: `ran` are the attempts that were stopped for it, with what they told last. */
-  release(ran: ReadonlyMap<string, Payload | undefined>): void {
+  /**
+   * This process gives up what it runs, of all shards or of some, in good order: `ran` are the attempts that were stopped for it, with what they told last.
+   */
+  release(ran: ReadonlyMap<string, Payload | undefined>, shards?: ReadonlySet<number>): void {
     for (const instance of this.#engine.table.values()) {
-      const { tenant, run } = instance.identity;
+      const { tenant, run, shard } = instance.identity;
+      if (shards?.has(shard) === false) continue;
       for (const [effect, activity] of instance.state.activities) {
         if (activity.state !== "Running") continue;
         const key = attemptKey(run, effect);
@@ -156,6 +159,10 @@ function unknownOutcome(effect: EffectId, activity: Readonly<OpenActivity>, what
   const { attempt } = activity;
   return { type: "ActivityFailed", effect, attempt, failure, noRetry: "outcomeUnknown", ...(heartbeat !== undefined && { heartbeat }) };
 }
+
+/** Why attempts are stopped when their runs go on at another node. */
+export const movedAway = (): CancelledError =>
+  new CancelledError("the run goes on at another orchestrator; the attempt is made again there");
 
 /** Why attempts are stopped when the orchestrator is. */
 export const shuttingDown = (): CancelledError =>

@@ -90,7 +90,7 @@ export class Dialogue {
     const about = { id, runId: run, updateId: message };
     let giveUp = () => {};
     const ended = new Promise<UpdateEnd | undefined>((resolve, reject) => {
-      giveUp = engine.updates.add(updateKey(run, message), { tell: resolve, giveUp: reject });
+      giveUp = engine.updates.add(updateKey(run, message), { tell: resolve, giveUp: reject }, engine.shardOf(tenant, id));
     });
     // It may be given up before anybody looks.
     ended.catch(() => {});

@@ -8,7 +8,8 @@
  *    that those that wait are not lost with the one that ends the process. Those that were lost least come first, of all that a recovery finds: a process
  *    that dies again and again does not take the same one with it.
  * 5. While an activity's circuit is open its attempts are held back and take no place (circuits.ts).
- * 6. The time of an attempt that waits goes on: when it is out of time it fails without having begun.
+ * 6. Attempts of a shard that is being handed over do not begin (hand-over.ts): they go on waiting when it stays after all.
+ * 7. The time of an attempt that waits goes on: when it is out of time it fails without having begun.
  */
 import type { TimeoutKind } from "@wovyr/sdk";
 import { type EffectId, failureOf, type Payload, suspectLosses } from "@wovyr/sdk/internal";
@@ -38,6 +39,9 @@ export class Dispatch {
   #suspectsAreKnown = false;
   /** The one whose turn it is, by key: from when it is told so until its attempt has ended. */
   #suspect: string | undefined;
+  /** Shards of which nothing begins for now, and the attempts that would have begun. */
+  readonly #heldShards = new Set<number>();
+  #heldBack: Attempt[] = [];
   #closed = false;
   #idleWaiters: (() => void)[] = [];
 
@@ -86,6 +90,7 @@ export class Dispatch {
     if (this.#closed) return;
     const key = attemptKey(attempt.run, attempt.effect);
     this.#known.set(key, attempt);
+    if (this.#holdsBack(attempt)) return;
     const kept = this.#kept.get(key);
     if (kept !== undefined) {
       this.#kept.delete(key);
@@ -115,8 +120,60 @@ export class Dispatch {
   /** Begins no further attempt; resolves when those that run have ended. */
   drain(): Promise<void> {
     this.#closed = true;
-    if (this.#running.size === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#idleWaiters.push(resolve));
+    return this.#ends(() => this.#running.size === 0);
+  }
+
+  /** Begins no further attempt of these shards; resolves when those that run have ended. */
+  hold(shards: ReadonlySet<number>): Promise<void> {
+    for (const shard of shards) this.#heldShards.add(shard);
+    return this.#ends(() => this.runningIn(shards).length === 0);
+  }
+
+  /** Attempts of these shards begin again, those that were held back first. */
+  resume(shards: ReadonlySet<number>): void {
+    for (const shard of shards) this.#heldShards.delete(shard);
+    const waiting = this.#heldBack;
+    this.#heldBack = [];
+    for (const attempt of waiting) if (this.#isWanted(attempt)) this.start(attempt);
+    this.#nextSuspect();
+  }
+
+  /** The attempts of these shards that run, with what they told last. */
+  runningIn(shards: ReadonlySet<number>): readonly RunningAttempt[] {
+    return [...this.#running.values()].filter(({ attempt }) => shards.has(attempt.shard));
+  }
+
+  /** The attempts of these shards that run or wait. */
+  knownIn(shards: ReadonlySet<number>): readonly Attempt[] {
+    return [...this.#known.values()].filter(({ shard }) => shards.has(shard));
+  }
+
+  /** Stops every attempt of these shards; returns those that ran, by key, with what they told last. None begins before `resume`. */
+  stopIn(shards: ReadonlySet<number>, reason: Error): ReadonlyMap<string, Payload | undefined> {
+    const ran = new Map(this.runningIn(shards).map(({ attempt: { run, effect }, details }) => [attemptKey(run, effect), details]));
+    for (const { run, effect } of this.knownIn(shards)) this.stop(run, effect, reason);
+    return ran;
+  }
+
+  /** Stops every attempt of these shards, and forgets those that wait. */
+  forgetShards(shards: ReadonlySet<number>, reason: Error): void {
+    this.stopIn(shards, reason);
+    for (const shard of shards) this.#heldShards.delete(shard);
+    this.#heldBack = this.#heldBack.filter((attempt) => this.#isWanted(attempt));
+  }
+
+  #ends(over: () => boolean): Promise<void> {
+    if (over()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const look = () => (over() ? resolve() : void this.#idleWaiters.push(look));
+      this.#idleWaiters.push(look);
+    });
+  }
+
+  #holdsBack(attempt: Attempt): boolean {
+    if (!this.#heldShards.has(attempt.shard)) return false;
+    this.#heldBack.push(attempt);
+    return true;
   }
 
   /** Stops every attempt and begins no further one. Returns those that ran, with what they told last. */
@@ -131,6 +188,8 @@ export class Dispatch {
   forget(reason: Error): void {
     this.#waiting = [];
     this.#head = 0;
+    this.#heldBack = [];
+    this.#heldShards.clear();
     this.#suspects.length = 0;
     this.#suspectsAreKnown = false;
     this.#known.clear();
@@ -176,6 +235,7 @@ export class Dispatch {
 
   /** Gives an attempt a place, unless its circuit holds it back. */
   #admit(attempt: Attempt): void {
+    if (this.#holdsBack(attempt)) return;
     if (attempt.call.definition.circuitBreaker === undefined) {
       this.#place(attempt, noTicket, this.#fill);
       return;
@@ -221,7 +281,7 @@ export class Dispatch {
       }
       this.#ended(attempt, ticket, end);
       then();
-      if (this.#running.size > 0) return;
+      if (this.#idleWaiters.length === 0) return;
       const waiters = this.#idleWaiters;
       this.#idleWaiters = [];
       for (const tell of waiters) tell();
@@ -237,6 +297,11 @@ export class Dispatch {
   }
 
   // ── suspects ───────────────────────────────────────────────────────────────────────────────────────────
+
+  /** More runs that were at work are about to be looked at. */
+  recovering(): void {
+    this.#suspectsAreKnown = false;
+  }
 
   /** All runs that were at work have been looked at. */
   recovered(): void {
@@ -254,7 +319,7 @@ export class Dispatch {
     if (this.#suspect !== undefined || this.#closed || !this.#suspectsAreKnown) return;
     const next = this.#suspects.shift();
     if (next === undefined) return;
-    if (!this.#isWanted(next)) {
+    if (!this.#isWanted(next) || this.#holdsBack(next)) {
       this.#nextSuspect();
       return;
     }

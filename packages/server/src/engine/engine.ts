@@ -28,6 +28,7 @@ import { Dispatch } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
 import { forkWrite } from "./fork-write.ts";
 import { recordedBefore, resetKey } from "./forking.ts";
+import { HandOver, handedOver } from "./hand-over.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { HeldMail } from "./held-mail.ts";
 import { HistoryRows } from "./history-row.ts";
@@ -35,7 +36,7 @@ import { Inbox } from "./inbox.ts";
 import { Instance, type InstanceHost, type InstanceIdentity, type OpenTurn, turnMail } from "./instance.ts";
 import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits } from "./journal.ts";
-import { addedByLoading, isForSuccessor, type Mail, mailIdentity } from "./mail.ts";
+import { addedByLoading, comesAgainTo, isForSuccessor, type Mail, mailIdentity } from "./mail.ts";
 import { Ownership } from "./ownership.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
@@ -111,8 +112,12 @@ const heartbeatLife = 7 * 24 * 3_600_000;
 /** Of runs that have ended: longer than anything that still belongs to one of their attempts. */
 const stepOutcomeLife = 24 * 3_600_000;
 const housekeepingInterval = 600_000;
+/** After which a recovery that failed is tried again, in milliseconds. */
+const recoveryPause = 500;
 /** How long `close` waits for a store that does not answer, in milliseconds. */
 const storePatience = 1_000;
+
+const notOwned = (): ApiError => new ApiError("This node no longer owns the instance; try again.", { code: "NOT_OWNER" });
 
 type ResetFact = Extract<Incoming, { type: "ResetRequested" }>;
 
@@ -128,6 +133,7 @@ export class Engine {
   readonly deciding = new Map<string, Promise<void>>();
   readonly hub = new EventHub();
   readonly ownership: Ownership;
+  readonly handOver: HandOver;
   readonly journal: Journal;
   readonly dispatch: Dispatch;
   readonly attempts: Attempts;
@@ -149,6 +155,8 @@ export class Engine {
   #nonce = 0;
   #lastRunId = "";
   #recovery: Promise<void> = Promise.resolve();
+  /** Recoveries that are under way or wait for one that is. */
+  #recoveries = 0;
   #recovered = false;
   #cancelHousekeeping = () => {};
   #closing = false;
@@ -173,15 +181,15 @@ export class Engine {
       release: options.release ?? "",
       workflows: options.registry.labels,
       lease: options.lease,
+      random: options.random,
       deadOwners: options.deadOwners,
-      acquired: () => this.#acquired(),
-      lost: () =>
-        this.#lost(
-          new ApiError("This node no longer owns the instance; try again.", {
-            code: "NOT_OWNER",
-          }),
-        ),
+      gained: (shards) => this.#gained(shards),
+      lost: (shards) => this.#lost(shards),
+      resumed: () => this.#resumed(),
+      shed: (plan) => this.handOver.shed(plan),
+      looked: () => this.inbox.look(),
     });
+    this.handOver = new HandOver(this);
     this.journal = new Journal({
       store,
       clock,
@@ -240,7 +248,7 @@ export class Engine {
 
   // ── life ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Claims the shards and recovers what was running; resolves then, or after `patience` milliseconds of standing by. */
+  /** Joins the group and recovers what was running in the shards that it gets; resolves then, or after `patience` milliseconds without any. */
   async start(patience: number): Promise<void> {
     await this.ownership.start(patience);
     await this.#recovery;
@@ -260,15 +268,10 @@ export class Engine {
         retryAfter: 1_000,
       });
     if (this.ownership.holds && this.ownership.unreachable === undefined) return undefined;
-    const { heldBy, unreachable } = this.ownership;
+    const { unreachable } = this.ownership;
     if (unreachable !== undefined)
       return new ApiError(`The store cannot be reached: ${unreachable.message}`, { code: "STORE_UNAVAILABLE", retryAfter: 1_000 });
-    return new ApiError(
-      heldBy === undefined
-        ? "The orchestrator has not taken its shards yet; try again."
-        : `Node ${heldBy} owns the shards of group "${this.options.group}"; this one stands by.`,
-      { code: "NOT_OWNER", retryAfter: 1_000 },
-    );
+    return new ApiError("The orchestrator has not taken its shards yet; try again.", { code: "NOT_OWNER", retryAfter: 1_000 });
   }
 
   /** Why a run cannot be loaded now: while it closes, this node still does what it owes. */
@@ -290,7 +293,8 @@ export class Engine {
 
   /** Whether nothing is under way but attempts: no turn, no load, no flush. Only time, an attempt or a message from outside can change anything then. */
   get resting(): boolean {
-    return this.turns.idle && this.revival.idle && !this.journal.busy && this.stepOutcomes.idle && !this.#anyActive();
+    if (!this.turns.idle || !this.revival.idle || this.journal.busy || !this.stepOutcomes.idle || this.#anyActive()) return false;
+    return this.#recoveries === 0 && this.handOver.idle;
   }
 
   /** Ends what runs, within `grace` milliseconds; hands over the rest. Nothing is lost, and no attempt that is given up here counts as lost. */
@@ -304,6 +308,8 @@ export class Engine {
     const graceOver = new Promise<void>((resolve) => {
       cancelGrace = clock.wakeAt(clock.now() + grace, resolve);
     });
+    await this.ownership.drain();
+    await this.handOver.giveUpAll(graceOver);
     await Promise.race([this.dispatch.drain(), graceOver]);
     cancelGrace();
     const ran = this.dispatch.abort(shuttingDown());
@@ -322,7 +328,7 @@ export class Engine {
     this.hub.close();
     for (const waiters of [this.waiters, this.updates])
       waiters.giveUp(new ApiError("The orchestrator is shutting down; try again.", { code: "SHUTTING_DOWN", retryAfter: 1_000 }));
-    this.#lost(
+    this.#dropAll(
       new ApiError("The orchestrator is shutting down; try again.", {
         code: "SHUTTING_DOWN",
         retryAfter: 1_000,
@@ -366,29 +372,77 @@ export class Engine {
     return false;
   }
 
-  #acquired(): void {
+  // ── shards ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The lease had run out, and what is owned is owned still: turns that waited are made, and what was turned away meanwhile is looked for. */
+  #resumed(): void {
     const deferred = [...this.#deferred];
     this.#deferred.clear();
     for (const instance of deferred) this.queue(instance);
-    this.#recovery = this.#recover();
+    this.#gained(this.ownership.shards);
   }
 
-  async #recover(): Promise<void> {
-    try {
-      await this.#readStrikes();
-      await recover(this);
-      if (this.#closing) return;
-      this.dispatch.recovered();
-      await this.timers.start();
-      this.requests.start();
-      this.#recovered = true;
-      this.#keepHouse();
-    } catch (error) {
-      if (this.#closing || !this.ownership.holds) return;
-      const { clock, log } = this.options;
-      if (!(error instanceof StoreUnavailableError)) log.error("recovery failed; it is tried again", { error });
-      clock.wakeAt(clock.now() + 500, () => this.#acquired());
+  /** One recovery at a time. */
+  #gained(shards: readonly number[]): void {
+    this.#recoveries += 1;
+    this.dispatch.recovering();
+    this.#recovery = this.#recovery
+      .then(() => this.#recover(shards))
+      .then(() => {
+        this.#recoveries -= 1;
+        if (this.#recoveries === 0 && !this.#closing) this.dispatch.recovered();
+      });
+  }
+
+  /** Until it is done, or the shards are not this node's any more. */
+  async #recover(shards: readonly number[]): Promise<void> {
+    const { clock, log } = this.options;
+    const isOwner = () => !this.#closing && shards.some((shard) => this.ownership.owns(shard));
+    while (isOwner()) {
+      try {
+        await this.#readStrikes();
+        await recover(this, shards);
+        if (!isOwner()) return;
+        await this.timers.gained();
+        this.requests.start();
+        this.#recovered = true;
+        this.#keepHouse();
+        return;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailableError)) log.error("recovery failed; it is tried again", { error });
+        await new Promise<void>((resolve) => void clock.wakeAt(clock.now() + recoveryPause, resolve));
+      }
     }
+  }
+
+  /** Another node has taken shards, or may. */
+  #lost(shards: ReadonlySet<number>): void {
+    this.options.log.warn(`${shards.size} shards are not this node's any more; it drops what it has of them`);
+    this.drop(shards, notOwned());
+  }
+
+  /** Everything in memory of some shards is void. */
+  drop(shards: ReadonlySet<number>, reason: WovyrError): void {
+    this.timers.forget(shards);
+    this.dispatch.forgetShards(shards, reason);
+    for (const instance of [...this.table.values()]) if (shards.has(instance.identity.shard)) this.#dropInstance(instance, reason);
+    this.revival.shardsLost();
+    this.hub.endShards(shards);
+    for (const waiters of [this.waiters, this.updates]) waiters.giveUpShards(shards, reason);
+    if (this.#recovered && !this.#closing) this.requests.start();
+  }
+
+  #dropInstance(instance: Instance, reason: WovyrError): void {
+    this.#deferred.delete(instance);
+    const { mailbox } = instance;
+    instance.mailbox = [];
+    this.table.remove(instance);
+    for (const item of mailbox) item.receipt?.refused(reason);
+  }
+
+  /** Whether a run of the shard may be brought into memory, and made to take steps, by what comes from outside. */
+  mayEnter(shard: number): boolean {
+    return this.ownership.owns(shard) && !this.handOver.isClosing(shard);
   }
 
   /** Start keys, and outcomes of steps whose runs have ended, are kept for a day, words of attempts for a week, publications and closed runs as long as is said. */
@@ -396,6 +450,9 @@ export class Engine {
     this.#cancelHousekeeping();
     const { clock, store, log } = this.options;
     void this.#retention.sweep();
+    this.#cancelHousekeeping = clock.wakeAt(clock.now() + housekeepingInterval, () => this.#keepHouse());
+    // One of the group's nodes is enough for what belongs to no shard.
+    if (!this.ownership.owns(this.ownership.firstShard)) return;
     store.expireStartKeys(clock.now() - startKeyLife).catch((error) => log.warn("old start keys could not be removed", { error }));
     store
       .expireStepOutcomes(clock.now() - stepOutcomeLife)
@@ -403,7 +460,6 @@ export class Engine {
     store.expireHeartbeats(clock.now() - heartbeatLife).catch((error) => log.warn("old heartbeats could not be removed", { error }));
     const publications = store.expirePublications(clock.now() - this.publicationRetention);
     publications.catch((error) => log.warn("old publications could not be removed", { error }));
-    this.#cancelHousekeeping = clock.wakeAt(clock.now() + housekeepingInterval, () => this.#keepHouse());
   }
 
   async #readStrikes(): Promise<void> {
@@ -416,24 +472,14 @@ export class Engine {
     this.deliver(message, { fact, inbox: message.message });
   }
 
-  /** Everything in memory is void: another node acts on it, or nobody does any more. */
-  #lost(reason: WovyrError): void {
+  /** Everything in memory is void: nobody acts on it any more. */
+  #dropAll(reason: WovyrError): void {
     this.#recovered = false;
     this.#cancelHousekeeping();
     this.timers.stop();
     this.requests.stop();
-    if (!this.#closing) this.dispatch.forget(reason);
     this.heartbeats.stop();
-    this.#deferred.clear();
-    const refuse = (mail: readonly Mail[]) => {
-      for (const item of mail) item.receipt?.refused(reason);
-    };
-    for (const instance of [...this.table.values()]) {
-      const { mailbox } = instance;
-      instance.mailbox = [];
-      this.table.remove(instance);
-      refuse(mailbox);
-    }
+    for (const instance of [...this.table.values()]) this.#dropInstance(instance, reason);
     this.revival.clear(reason);
   }
 
@@ -494,6 +540,10 @@ export class Engine {
 
   /** Creates a run; `receipt` hears when it is durable, or that it was refused. */
   startInstance(start: Start, receipt: Mail["receipt"], also: readonly Mail[] = []): void {
+    if (!this.mayEnter(start.identity.shard)) {
+      receipt?.refused(notOwned());
+      return;
+    }
     const instance = this.newInstance(start.identity);
     instance.create = start.create;
     instance.mailbox.push({ fact: start.fact, ...(receipt !== undefined && { receipt }) }, ...also);
@@ -531,12 +581,16 @@ export class Engine {
   /** Gives an item to its run, which is loaded when it is not in memory. */
   deliver(key: InstanceKey, mail: Mail): void {
     const instance = this.table.get(key.run);
-    if (instance !== undefined) {
-      instance.mailbox.push(mail);
-      this.queue(instance);
+    if (instance === undefined) {
+      void this.revival.load(key, mail);
       return;
     }
-    void this.revival.load(key, mail);
+    if (comesAgainTo(mail) && this.handOver.isClosing(instance.identity.shard)) {
+      mail.receipt?.refused(handedOver());
+      return;
+    }
+    instance.mailbox.push(mail);
+    this.queue(instance);
   }
 
   /** What is in memory of a run is not to be used any more: it is loaded again with its next item. */

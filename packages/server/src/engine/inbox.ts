@@ -3,19 +3,30 @@
  *
  * 1. A store that does not answer is asked again, as long as this node owns its shards: the next owner reads the inbox when it takes them.
  * 2. A message may be delivered more than once: it is known then.
- * 3. Every read begins with the oldest message, so that a run never hears a publication before an older one that it found when it looked back.
+ * 3. What other nodes put into it is found by looking: at what is new, and from time to time at all of it.
+ * 4. Every read begins with the oldest message, so that a run never hears a publication before an older one that it found when it looked back.
  */
 import type { Engine } from "./engine.ts";
 import { type InstanceKey, StoreUnavailableError } from "./ports/store.ts";
-import { deliverInbox } from "./recovery.ts";
+import { deliverInbox, eachMessage } from "./recovery.ts";
 
 const pageMessages = 500;
 const retryMilliseconds = 250;
+/** A message becomes visible so long after others with higher positions at most, in milliseconds. */
+const latestArrival = 30_000;
+/** How often all of it is looked at. */
+const sweepPause = 600_000;
 
 export class Inbox {
   readonly #engine: Engine;
   #sweeping = false;
   #again = false;
+  #looking = false;
+  #sweptAt = Number.NEGATIVE_INFINITY;
+  /** Positions that were delivered by a look, of those that the next one comes across again. */
+  #delivered = new Set<number>();
+  /** Which positions had been seen when. */
+  #marks: { readonly at: number; readonly position: number }[] = [];
   /** Runs whose messages are being read, and whether they are to be read once more then. */
   readonly #reads = new Map<string, boolean>();
 
@@ -36,6 +47,43 @@ export class Inbox {
       this.#again = false;
       this.sweep();
     });
+  }
+
+  /** Delivers what other nodes have put into it since the last look. */
+  look(): void {
+    const { ownership, closing } = this.#engine;
+    if (ownership.members.alone || closing || this.#looking || this.#sweeping) return;
+    const now = this.#engine.now();
+    if (this.#sweptAt + sweepPause <= now) {
+      this.#sweptAt = now;
+      this.#delivered.clear();
+      this.#marks = [];
+    }
+    this.#looking = true;
+    void this.#patiently(() => this.#look(now)).then(() => {
+      this.#looking = false;
+    });
+  }
+
+  async #look(now: number): Promise<void> {
+    while (this.#marks[1] !== undefined && this.#marks[1].at <= now - latestArrival) this.#marks.shift();
+    const [mark] = this.#marks;
+    const from = mark !== undefined && mark.at <= now - latestArrival ? mark.position : 0;
+    for (const position of this.#delivered) if (position <= from) this.#delivered.delete(position);
+    let last = from;
+    const { ownership } = this.#engine;
+    await eachMessage(
+      this.#engine,
+      () => ownership.shards,
+      async (message) => {
+        last = message.position;
+        if (this.#delivered.has(last)) return;
+        this.#delivered.add(last);
+        await this.#engine.deliverMessage(message);
+      },
+      from,
+    );
+    this.#marks.push({ at: now, position: last });
   }
 
   /** Delivers the messages of one run. What is asked for while they are being read makes one more read. */

@@ -230,6 +230,10 @@ export function mailIdentity(fact: Incoming): string {
 /** What a run that takes no step need not keep: timers and retries have rows, and that an attempt was lost is seen when the run is loaded. */
 export const comesAgain: ReadonlySet<Incoming["type"]> = new Set(["TimerFired", "AttemptStarted", "AttemptLost"]);
 
+/** Whether the next owner of a run hears of it without this node: because it is durable, or because who said it is told that it came to nothing. */
+export const comesAgainTo = ({ fact, inbox, receipt }: Mail): boolean =>
+  inbox !== undefined || receipt !== undefined || fact.type === "TimerFired";
+
 /** Whether an inbox message of this name holds the outcome of an attempt. */
 export const isOutcomeMessage = (message: string): boolean => message.startsWith("outcome:");
 

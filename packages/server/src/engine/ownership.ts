@@ -1,19 +1,23 @@
 /**
- * Which shards this node owns, and until when.
+ * The node's life in its group: it says that it lives, hears who else does, and takes and gives up shards so that all own as many.
  *
- * 1. A shard is owned from a successful claim or renewal until the lease that was asked for then runs out, counted from before the request was sent.
- * 2. For now one node owns all shards of its group, or none: it claims until it has them all, and stands by meanwhile.
- * 3. What was lost is claimed again; between loss and claim nothing runs.
+ * 1. A node may act until the lease that it asked for last runs out, counted from before the request was sent: `holds`.
+ * 2. What it owns is what the store said last; a shard that it has begun to give up is its no more, whatever the store says of it.
+ * 3. It looks again soon while shards are to change hands, and seldom when none is. What was noticed elsewhere (a refused turn) makes it look at once.
+ * 4. Shards are taken here; they are given up in hand-over.ts, which is told how many are too many.
  */
 import { WovyrError } from "@wovyr/sdk";
 import { Members } from "./members.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
-import { type Beat, type ShardEpoch, type Store, StoreUnavailableError } from "./ports/store.ts";
+import type { Random } from "./ports/random.ts";
+import { type HandedShard, type Membership, type Store, StoreUnavailableError } from "./ports/store.ts";
+import { type Plan, spread } from "./spreading.ts";
 
 export type OwnershipOptions = {
   readonly store: Store;
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: EngineLog;
   readonly group: string;
   readonly shards: number;
@@ -24,53 +28,54 @@ export type OwnershipOptions = {
   readonly workflows: readonly string[];
   /** Milliseconds. */
   readonly lease: number;
-  /** Owners among the given that are known to be dead. */
-  readonly deadOwners: (owners: readonly string[]) => readonly string[];
-  readonly acquired: () => void;
-  readonly lost: () => void;
+  /** Nodes among the given that are known to be dead. */
+  readonly deadOwners: (nodes: readonly string[]) => readonly string[];
+  /** These shards are the node's from now on. */
+  readonly gained: (shards: readonly number[]) => void;
+  /** Another node has taken these shards, or may. */
+  readonly lost: (shards: ReadonlySet<number>) => void;
+  /** The node may act again after its lease had run out. */
+  readonly resumed: () => void;
+  /** So many shards are too many; those that are `unfit` another node should have in any case. */
+  readonly shed: (plan: Pick<Plan, "excess" | "unfit">) => void;
+  /** All that was heard has been told: what other nodes may have left for this one is worth a look. */
+  readonly looked: () => void;
 };
 
 const retryMilliseconds = 500;
-/** A node that stands by looks this often whether the owner has died or has given up its shards. */
-const standbyMilliseconds = 1_000;
+/** Between two looks while other nodes live. */
+const longestPause = 1_000;
+/** Between two looks while shards are to change hands; it grows as long as nothing does. */
+const shortestPause = 100;
 
 export class Ownership {
   readonly members: Members;
   readonly #options: OwnershipOptions;
-  #epochs = new Map<number, number>();
+  readonly #epochs = new Map<number, number>();
+  /** Given up here, and still the node's in the store. */
+  readonly #giving = new Map<number, HandedShard>();
   #first = 0;
   #validUntil = Number.NEGATIVE_INFINITY;
-  #owned = false;
+  #heard = "";
+  #pause = shortestPause;
+  #draining = false;
   #stopped = false;
-  #heldBy: string | undefined;
   #unreachable: StoreUnavailableError | undefined;
-  #cancelTimer: (() => void) | undefined;
-  #renewing: Promise<void> | undefined;
+  #cancelTimer = () => {};
+  #looking: Promise<void> | undefined;
+  #tellStarted = () => {};
 
   constructor(options: OwnershipOptions) {
     this.#options = options;
     this.members = new Members(options.node);
   }
 
-  async #beat(about: Pick<Beat, "dead" | "take" | "give">): Promise<{ owned: ShardEpoch[]; others: string[] }> {
-    const { store, group, shards, node, url, release, workflows, lease } = this.#options;
-    const heard = await store.beat({ group, shards, node, url: url(), release, workflows, draining: this.#stopped, lease, ...about });
-    this.members.heard(heard);
-    const owned = heard.shards.filter(({ owner }) => owner === node).map(({ shard, epoch }) => ({ shard, epoch }));
-    return { owned, others: heard.nodes.map((each) => each.node).filter((name) => name !== node) };
-  }
-
-  /** Whether this node may act now. */
+  /** Whether this node may act now, on what it owns. */
   get holds(): boolean {
-    return this.#owned && this.#options.clock.now() < this.#validUntil;
+    return this.#options.clock.now() < this.#validUntil;
   }
 
-  /** Who owns the shards when this node does not. */
-  get heldBy(): string | undefined {
-    return this.#heldBy;
-  }
-
-  /** Why the last claim or renewal failed, when the store could not be reached for it. */
+  /** Why the store could not be asked the last time. */
   get unreachable(): StoreUnavailableError | undefined {
     return this.#unreachable;
   }
@@ -84,135 +89,208 @@ export class Ownership {
     return this.#first;
   }
 
+  owns(shard: number): boolean {
+    return this.#epochs.has(shard);
+  }
+
   epochOf(shard: number): number | undefined {
     return this.#epochs.get(shard);
   }
 
-  /** Claims until all shards are owned or `patience` milliseconds have passed; goes on trying after that. */
+  /** Joins the group; resolves when the node owns its first shards, or after `patience` milliseconds, and goes on by itself then. */
   async start(patience: number): Promise<void> {
-    const deadline = this.#options.clock.now() + patience;
-    for (;;) {
-      const wait = await this.#claim();
-      if (this.#owned || this.#stopped || this.#options.clock.now() >= deadline) {
-        if (!this.#owned && !this.#stopped) this.#claimLater(wait);
-        return;
-      }
-      await new Promise<void>((resolve) => {
-        this.#options.clock.wakeAt(this.#options.clock.now() + wait, resolve);
-      });
+    const { clock } = this.#options;
+    let cancel = () => {};
+    const started = new Promise<void>((resolve) => {
+      this.#tellStarted = resolve;
+      cancel = clock.wakeAt(clock.now() + patience, resolve);
+    });
+    try {
+      const first = this.#lookNow();
+      this.#looking = first
+        .catch(() => {})
+        .finally(() => {
+          this.#looking = undefined;
+        });
+      await first;
+      await started;
+    } finally {
+      cancel();
     }
   }
 
+  /** Looks now whether all is as it was heard last; one look at a time. */
+  verify(): Promise<void> {
+    if (this.#stopped) return Promise.resolve();
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  /** From now on the node takes no shards, and the others know that it leaves. */
+  async drain(): Promise<void> {
+    this.#draining = true;
+    await this.#looking;
+    await this.verify();
+  }
+
+  /** Nothing of the shards is in memory any more: others may have them. */
+  async give(shards: readonly Pick<HandedShard, "shard" | "needs">[]): Promise<void> {
+    for (const { shard, needs } of shards) {
+      const epoch = this.#epochs.get(shard);
+      this.#epochs.delete(shard);
+      if (epoch !== undefined) this.#giving.set(shard, { shard, epoch, ...(needs !== undefined && { needs }) });
+    }
+    await this.#looking;
+    await this.verify();
+  }
+
+  /** Leaves the group with all that is owned. */
   async release(): Promise<void> {
+    if (this.#stopped) return;
     this.#stopped = true;
-    this.#cancelTimer?.();
-    if (!this.#owned) return;
-    this.#owned = false;
+    this.#validUntil = Number.NEGATIVE_INFINITY;
+    this.#cancelTimer();
+    this.#tellStarted();
+    await this.#looking;
     const { store, group, node } = this.#options;
     await store.leave(group, node).catch(() => {});
   }
 
-  /** One try; returns how long to wait before the next. */
-  async #claim(): Promise<number> {
-    const { clock, log, group, shards, lease, deadOwners } = this.#options;
-    const sent = clock.now();
+  // ── looking ────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #look(): Promise<void> {
+    const { log } = this.#options;
+    this.#cancelTimer();
     try {
-      let { owned, others } = await this.#beat({ take: "free", give: [] });
-      this.#unreachable = undefined;
-      const dead = deadOwners(others);
-      if (dead.length > 0) ({ owned, others } = await this.#beat({ take: "free", give: [], dead }));
-      this.#epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]));
-      if (owned.length === shards) {
-        this.#first = Math.min(...this.#epochs.keys());
-        this.#validUntil = sent + lease;
-        this.#owned = true;
-        this.#heldBy = undefined;
-        this.#renewLater();
-        this.#options.acquired();
-        return 0;
-      }
-      // Half an ownership is of no use to anyone: give back what was granted.
-      await this.#beat({ take: [], give: owned });
-      const holder = others[0] ?? "another node";
-      if (this.#heldBy !== holder)
-        log.warn(
-          `${shards - owned.length} of ${shards} shards of group "${group}" belong to ${holder}; this node stands by until its lease ends`,
-          { holder },
-        );
-      this.#heldBy = holder;
-      return standbyMilliseconds;
+      await this.#lookNow();
     } catch (error) {
-      if (error instanceof StoreUnavailableError) this.#unreachable = error;
-      else {
-        if (error instanceof WovyrError) throw error;
-        log.error("claiming shards failed; it is tried again", { error });
-      }
-      return retryMilliseconds;
+      log.error("the node could not say that it lives; it is tried again", { error });
+      this.#lookIn(retryMilliseconds);
     }
   }
 
-  #claimLater(wait: number): void {
-    const { clock } = this.#options;
-    this.#cancelTimer = clock.wakeAt(clock.now() + wait, () => {
+  /** Rejects when the store refuses for good. */
+  async #lookNow(): Promise<void> {
+    const { lease, log } = this.#options;
+    try {
+      await this.#beatUntilSettled();
+    } catch (error) {
       if (this.#stopped) return;
-      this.#claim().then(
-        (next) => {
-          if (!this.#owned) this.#claimLater(next);
-        },
-        (error) => this.#options.log.error("claiming shards failed for good", { error }),
-      );
-    });
+      if (error instanceof StoreUnavailableError) this.#unreachable = error;
+      else if (error instanceof WovyrError) throw error;
+      else log.error("the node could not say that it lives; it is tried again", { error });
+      this.#lookIn(Math.min(retryMilliseconds, lease / 6));
+    }
   }
 
-  #renewLater(): void {
-    const { clock, lease } = this.#options;
-    this.#cancelTimer = clock.wakeAt(clock.now() + Math.floor(lease / 3), () => void this.#renew());
-  }
-
-  /** Asks the store now whether the shards are still owned: a refused turn hints at another owner long before the lease is to be renewed. */
-  verify(): Promise<void> {
-    if (!this.#owned) return Promise.resolve();
-    this.#cancelTimer?.();
-    return this.#renew();
-  }
-
-  /** One renewal at a time. */
-  #renew(): Promise<void> {
-    this.#renewing ??= this.#renewNow().finally(() => {
-      this.#renewing = undefined;
-    });
-    return this.#renewing;
-  }
-
-  async #renewNow(): Promise<void> {
+  #lookIn(milliseconds: number): void {
     if (this.#stopped) return;
-    const { clock, log, lease } = this.#options;
-    const sent = clock.now();
-    try {
-      const { owned } = await this.#beat({ take: [], give: [] });
-      const renewed = owned.filter(({ shard, epoch }) => this.#epochs.get(shard) === epoch);
-      this.#unreachable = undefined;
-      if (this.#stopped) return;
-      if (renewed.length === this.#epochs.size) {
-        const lapsed = clock.now() >= this.#validUntil;
-        this.#validUntil = sent + lease;
-        this.#renewLater();
-        if (lapsed) this.#options.acquired();
-        return;
-      }
-      log.warn("another node took shards over; this one drops what it has of them and stands by");
-      this.#lose();
-    } catch (error) {
-      if (this.#stopped) return;
-      if (error instanceof StoreUnavailableError) this.#unreachable = error;
-      else log.error("renewing the lease failed; it is tried again", { error });
-      this.#cancelTimer = clock.wakeAt(clock.now() + Math.min(retryMilliseconds, lease / 6), () => void this.#renew());
+    const { clock } = this.#options;
+    this.#cancelTimer();
+    this.#cancelTimer = clock.wakeAt(clock.now() + milliseconds, () => void this.verify());
+  }
+
+  /** Says that it lives, and once more as long as that made clear what else there is to say. */
+  async #beatUntilSettled(): Promise<void> {
+    const { node, deadOwners } = this.#options;
+    let dead: readonly string[] = [];
+    let take: readonly number[] = [];
+    for (;;) {
+      const heard = await this.#beat(take, dead);
+      if (heard === undefined) return;
+      const found = deadOwners(this.members.all.map((member) => member.node).filter((name) => name !== node));
+      const news = found.length > 0 && dead.length === 0;
+      dead = found;
+      const plan = spread(
+        this.members.all.filter((member) => !found.includes(member.node)),
+        heard.shards,
+        node,
+      );
+      // What was asked for and not given is in somebody's hands for a moment.
+      const wanted = this.#draining ? [] : plan.take.filter((shard) => !this.#giving.has(shard));
+      const isNew = wanted.some((shard) => !take.includes(shard));
+      take = wanted;
+      if (news || isNew) continue;
+      this.#settled(plan, wanted.length > 0, found.length > 0);
+      return;
     }
   }
 
-  #lose(): void {
-    this.#owned = false;
-    this.#options.lost();
-    this.#claimLater(retryMilliseconds);
+  async #beat(take: readonly number[], dead: readonly string[]): Promise<Membership | undefined> {
+    const { store, clock, group, shards, node, url, release, workflows, lease } = this.#options;
+    const sent = clock.now();
+    const give = [...this.#giving.values()];
+    const heard = await store.beat({
+      group,
+      shards,
+      node,
+      url: url(),
+      release,
+      workflows,
+      draining: this.#draining,
+      lease,
+      dead,
+      give,
+      take,
+    });
+    this.#unreachable = undefined;
+    if (this.#stopped) return undefined;
+    const lapsed = this.#validUntil !== Number.NEGATIVE_INFINITY && !this.holds;
+    this.#validUntil = sent + lease;
+    this.members.heard(heard);
+    this.#first = heard.shards[0]?.shard ?? 0;
+    this.#compare(heard, give);
+    if (lapsed) this.#options.resumed();
+    return heard;
+  }
+
+  /** What has changed hands since the last time. */
+  #compare({ shards }: Membership, given: readonly HandedShard[]): void {
+    const { node } = this.#options;
+    const owned = new Map(shards.filter(({ owner }) => owner === node).map(({ shard, epoch }) => [shard, epoch]));
+    for (const { shard, epoch } of given) if (owned.get(shard) !== epoch) this.#giving.delete(shard);
+    const lost = new Set<number>();
+    for (const [shard, epoch] of this.#epochs)
+      if (owned.get(shard) !== epoch) {
+        lost.add(shard);
+        this.#epochs.delete(shard);
+      }
+    const gained = [...owned].filter(([shard]) => !this.#epochs.has(shard) && !this.#giving.has(shard));
+    for (const [shard, epoch] of gained) this.#epochs.set(shard, epoch);
+    if (lost.size > 0) this.#options.lost(lost);
+    if (gained.length > 0) this.#options.gained(gained.map(([shard]) => shard));
+  }
+
+  /** Until the next look. */
+  #settled({ share, excess, unfit }: Plan, refused: boolean, dying: boolean): void {
+    const { lease, random, shards } = this.#options;
+    if (this.#epochs.size > 0 || (share === 0 && !this.members.alone)) this.#tellStarted();
+    const most = Math.floor(lease / 3);
+    if (this.members.alone) {
+      this.#lookIn(most);
+      return;
+    }
+    const { all } = this.members;
+    const heard = JSON.stringify(all.map(({ node, draining, shards: owned }) => [node, draining, owned.length]));
+    const inMotion =
+      refused ||
+      dying ||
+      this.#giving.size > 0 ||
+      share > this.#epochs.size ||
+      all.some(({ draining }) => draining) ||
+      this.#ownedByAll < shards;
+    this.#pause = !inMotion ? longestPause : heard === this.#heard ? Math.min(longestPause, this.#pause * 1.5) : shortestPause;
+    this.#heard = heard;
+    this.#lookIn(Math.min(most, this.#pause * (0.9 + 0.2 * random.fraction())));
+    this.#options.looked();
+    const own = this.#epochs.size;
+    if (!this.#draining && (own > share || unfit.length > 0))
+      this.#options.shed({ excess: Math.min(excess, own - share), unfit: unfit.filter((shard) => this.#epochs.has(shard)) });
+  }
+
+  get #ownedByAll(): number {
+    return this.members.all.reduce((sum, { shards }) => sum + shards.length, 0);
   }
 }

@@ -1,5 +1,6 @@
 /**
- * What a node does when it has taken shards: it looks at every run that was at work, gives parked ones another chance, and delivers what is in the inbox.
+ * What a node does when it has taken shards: it looks at every run of theirs that was at work, gives parked ones another chance, and delivers what is in the
+ * inbox.
  *
  * 1. A parked run is loaded together with the messages that it could not take: an outcome among them tells that an attempt was not lost. So it is for a
  *    run that was about to go on with them when its process ended.
@@ -12,18 +13,20 @@ import type { InboxMessage, InstanceKey } from "./ports/store.ts";
 const pageRuns = 200;
 const pageMessages = 500;
 
-export async function recover(engine: Engine): Promise<void> {
-  await eachPage(engine, "parked", async (page) => {
+export async function recover(engine: Engine, gained: readonly number[]): Promise<void> {
+  // Those that are lost on the way are another node's to recover.
+  const shards = () => gained.filter((shard) => engine.ownership.owns(shard));
+  await eachPage(engine, shards, "parked", async (page) => {
     for (const row of page) engine.giveChance(row);
   });
   const outcomes: Pick<InboxMessage, "run" | "message">[] = [];
-  await eachMessage(engine, async ({ run, message }) => {
+  await eachMessage(engine, shards, async ({ run, message }) => {
     if (isOutcomeMessage(message)) outcomes.push({ run, message });
   });
   engine.revival.expect(outcomes);
-  await eachPage(engine, "busy", (page) => loadAll(engine, page));
-  await deliverInbox(engine);
-  await eachPage(engine, "parked", (page) => loadAll(engine, page));
+  await eachPage(engine, shards, "busy", (page) => loadAll(engine, page));
+  await eachMessage(engine, shards, (message) => engine.deliverMessage(message));
+  await eachPage(engine, shards, "parked", (page) => loadAll(engine, page));
   engine.revival.expect([]);
 }
 
@@ -32,10 +35,15 @@ async function loadAll(engine: Engine, page: readonly InstanceKey[]): Promise<vo
 }
 
 /** One page at a time: the next is read when the work on the last is done. */
-async function eachPage(engine: Engine, which: "busy" | "parked", work: (page: readonly InstanceKey[]) => Promise<void>): Promise<void> {
+async function eachPage(
+  engine: Engine,
+  shards: () => readonly number[],
+  which: "busy" | "parked",
+  work: (page: readonly InstanceKey[]) => Promise<void>,
+): Promise<void> {
   const { store } = engine.options;
   for (let after: InstanceKey | undefined; ; ) {
-    const page = await store.listRunnable(engine.ownership.shards, which, {
+    const page = await store.listRunnable(shards(), which, {
       ...(after !== undefined && { after }),
       limit: pageRuns,
     });
@@ -48,13 +56,22 @@ async function eachPage(engine: Engine, which: "busy" | "parked", work: (page: r
 
 /** Delivers every message of the durable inbox; those that were delivered before come to nothing. */
 export async function deliverInbox(engine: Engine): Promise<void> {
-  await eachMessage(engine, (message) => engine.deliverMessage(message));
+  await eachMessage(
+    engine,
+    () => engine.ownership.shards,
+    (message) => engine.deliverMessage(message),
+  );
 }
 
-async function eachMessage(engine: Engine, work: (message: InboxMessage) => Promise<void>): Promise<void> {
+export async function eachMessage(
+  engine: Engine,
+  shards: () => readonly number[],
+  work: (message: InboxMessage & { readonly position: number }) => Promise<void>,
+  from = 0,
+): Promise<void> {
   const { store } = engine.options;
-  for (let after = 0; ; ) {
-    const page = await store.listInbox(engine.ownership.shards, {
+  for (let after = from; ; ) {
+    const page = await store.listInbox(shards(), {
       after,
       limit: pageMessages,
     });

@@ -92,10 +92,14 @@ export class Results {
     const { clock } = engine.options;
     if (engine.closing) return Promise.reject(engine.unavailable);
     return new Promise((resolve, reject) => {
-      const forget = engine.waiters.add(run, {
-        tell: (closing) => end(() => resolve(closedResult(id, run, closing))),
-        giveUp: (reason) => end(() => reject(reason)),
-      });
+      const forget = engine.waiters.add(
+        run,
+        {
+          tell: (closing) => end(() => resolve(closedResult(id, run, closing))),
+          giveUp: (reason) => end(() => reject(reason)),
+        },
+        engine.shardOf(this.#tenancy.tenant, id),
+      );
       const cancelTimer = clock.wakeAt(clock.now() + wait, () => end(() => this.#resultNow(engine, id, run).then(resolve, reject)));
       const aborted = () => end(() => reject(signal?.reason));
       const end = (then: () => void) => {

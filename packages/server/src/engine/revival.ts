@@ -4,7 +4,7 @@
  * 1. Items for a run that is being loaded wait here, in order.
  * 2. An attempt that history shows as running and that this process does not run was lost with another process (attempts.ts).
  * 3. A run whose code does not match its history, or has blocked processes before, comes in without its code: parked.
- * 4. What was begun before this node lost its shards is void when it ends.
+ * 4. What was begun before this node lost shards is begun again when it ends: the run may be another node's, or may have been meanwhile.
  * 5. What was kept for a parked run is recorded before it goes on.
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
@@ -12,10 +12,12 @@ import { failureOf, sitesAreRemembered } from "@wovyr/sdk/internal";
 import { isCopy } from "./copied-run.ts";
 import { Diagnosis, type VoidTurn } from "./diagnosis.ts";
 import type { Engine } from "./engine.ts";
+import { handedOver } from "./hand-over.ts";
 import { Instance } from "./instance.ts";
 import { type LoadedRun, Loader } from "./loader.ts";
-import type { Mail } from "./mail.ts";
+import { comesAgainTo, type Mail } from "./mail.ts";
 import { type Heartbeat, type InstanceKey, type InstanceRow, isOpenStatus } from "./ports/store.ts";
+import { workflowLabel } from "./registry.ts";
 import { Replay } from "./replay.ts";
 import { strikeLimit } from "./strikes.ts";
 import { versionMissing } from "./version-missing.ts";
@@ -68,6 +70,16 @@ export class Revival {
 
   get idle(): boolean {
     return this.#loading.size === 0;
+  }
+
+  /** The runs that are being loaded. */
+  get loading(): readonly string[] {
+    return [...this.#loading.keys()];
+  }
+
+  /** What is being loaded may be of shards that are this node's no more. */
+  shardsLost(): void {
+    this.#term += 1;
   }
 
   /** Keeps items where those of a run that is being loaded wait, so that what arrives meanwhile comes after them; `resume` tells when to go on, and how. */
@@ -127,11 +139,14 @@ export class Revival {
   #load(key: InstanceKey, options?: { readonly inbox: boolean }): Promise<void> {
     const term = this.#term;
     return this.#loader.load(key, options).then(
-      (loaded) => (term === this.#term ? this.#loaded(key, loaded, options) : undefined),
-      (error) => {
-        if (term === this.#term) this.#notLoaded(key, error);
-      },
+      (loaded) => (term === this.#term ? this.#loaded(key, loaded, options) : this.#loadAgain(key, options)),
+      (error) => this.#notLoaded(key, error),
     );
+  }
+
+  /** Unless nobody waits for it any more. */
+  #loadAgain(key: InstanceKey, options?: { readonly inbox: boolean }): Promise<void> {
+    return this.#loading.has(key.run) ? this.#load(key, options) : Promise.resolve();
   }
 
   #take(key: InstanceKey): Mail[] {
@@ -158,9 +173,9 @@ export class Revival {
         );
       return;
     }
-    if (this.#engine.ownership.epochOf(loaded.row.shard) === undefined) {
-      const reason = new ApiError(`Run "${key.run}" belongs to another group of orchestrators; ask one of those.`, { code: "NOT_OWNER" });
-      for (const item of this.#take(key)) item.receipt?.refused(reason);
+    const refusal = this.#notHere(key, loaded.row);
+    if (refusal !== undefined) {
+      for (const item of this.#take(key)) item.receipt?.refused(refusal);
       return;
     }
     const mail = this.#loading.get(key.run) ?? [];
@@ -169,6 +184,24 @@ export class Revival {
     if (unbegun && options?.inbox !== true) return this.#load(key, { inbox: true });
     this.#loading.set(key.run, [...loaded.inbox, ...mail]);
     return this.#revive(loaded);
+  }
+
+  /** Why a run is not to be brought into memory here. */
+  #notHere({ run }: InstanceKey, { shard, workflow, version, closedAt }: InstanceRow): WovyrError | undefined {
+    const { ownership, handOver, options } = this.#engine;
+    const { members } = ownership;
+    if (!ownership.owns(shard))
+      return new ApiError(
+        members.has(shard)
+          ? `Run "${run}" belongs to another orchestrator; try again.`
+          : `Run "${run}" belongs to another group of orchestrators; ask one of those.`,
+        { code: "NOT_OWNER" },
+      );
+    const waiting = this.#loading.get(run) ?? [];
+    if (handOver.isClosing(shard) && waiting.length > 0 && waiting.every(comesAgainTo)) return handedOver();
+    if (closedAt !== undefined || options.registry.find(workflow, version) !== undefined) return undefined;
+    const label = workflowLabel(workflow, version);
+    return members.othersHave(label) && handOver.offer(shard, label) ? handedOver() : undefined;
   }
 
   /** Replays a loaded run and gives it the items that waited for it. */
@@ -203,7 +236,7 @@ export class Revival {
     return new Promise((resolve) => {
       const enter = (settle: () => void) => {
         if (term !== this.#term) {
-          resolve();
+          resolve(this.#loadAgain(row));
           return;
         }
         instance.weight = weight;

@@ -129,7 +129,7 @@ export class Starting {
     signal: AbortSignal | undefined,
   ): { promise: Promise<FirstResult | undefined>; giveUp: () => void } {
     const { clock } = engine.options;
-    const { id, run } = start.identity;
+    const { id, run, shard } = start.identity;
     let giveUp = () => {};
     const promise = new Promise<FirstResult | undefined>((resolve) => {
       const end = (result: FirstResult | undefined) => {
@@ -138,7 +138,11 @@ export class Starting {
         signal?.removeEventListener("abort", giveUp);
         resolve(result);
       };
-      const forget = engine.waiters.add(run, { tell: (closing) => end(closedResult(id, run, closing)), giveUp: () => end(undefined) });
+      const forget = engine.waiters.add(
+        run,
+        { tell: (closing) => end(closedResult(id, run, closing)), giveUp: () => end(undefined) },
+        shard,
+      );
       const cancelTimer = clock.wakeAt(clock.now() + wait, () => end(undefined));
       giveUp = () => end(undefined);
       if (signal?.aborted === true) giveUp();

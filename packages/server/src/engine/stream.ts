@@ -1,5 +1,5 @@
 /** The events of one run, recorded ones first, then live, without a gap or a repetition, until it closes. */
-import { WovyrError } from "@wovyr/sdk";
+import { ApiError } from "@wovyr/sdk";
 import { isClosingEvent, type StreamItem, turnView } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { CommittedTurn } from "./event-hub.ts";
@@ -20,7 +20,7 @@ export async function* followRun(
   let overflowed = false;
   let ended = false;
   let wake = () => {};
-  const unsubscribe = engine.hub.subscribe(run, (turn) => {
+  const unsubscribe = engine.hub.subscribe(run, row.shard, (turn) => {
     if (turn === undefined) ended = true;
     else if (live.length >= maxBacklog) overflowed = true;
     else live.push(turn);
@@ -50,7 +50,10 @@ export async function* followRun(
         if (signal?.aborted === true) return;
         const turn = live.shift();
         if (turn === undefined) {
-          if (ended) throw engine.unavailable ?? new WovyrError("the stream ended", { code: "SHUTTING_DOWN" });
+          if (ended || !engine.ownership.owns(row.shard))
+            throw (
+              engine.unavailable ?? new ApiError(`Run "${run}" goes on at another orchestrator; follow it there.`, { code: "NOT_OWNER" })
+            );
           await new Promise<void>((resolve) => {
             wake = resolve;
           });

@@ -4,6 +4,7 @@
  * 1. A timer fires at or after its due time, never before by the engine's clock.
  * 2. What is due was recorded; what has fired stays a row until the turn that applies it removes it. So a timer is never lost, and fires again after a crash.
  * 3. The memory it takes is bounded: one window of rows at a time, earliest first.
+ * 4. When the shards change, the window is read again: what was read before was of other shards.
  */
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
@@ -31,6 +32,8 @@ export class Timers {
   #reloading: (() => void) | undefined;
   #running = false;
   #fired = 0;
+  /** Rises when the shards change. */
+  #term = 0;
 
   constructor(options: {
     store: Store;
@@ -52,8 +55,26 @@ export class Timers {
     await this.#reload();
   }
 
+  /** Nothing of these shards fires any more. */
+  forget(shards: ReadonlySet<number>): void {
+    this.#term += 1;
+    for (const [key, { shard, fired }] of this.#known) {
+      if (!shards.has(shard)) continue;
+      this.#known.delete(key);
+      if (fired) this.#fired -= 1;
+    }
+  }
+
+  /** There are more shards: resolves when what is due of them soon is in memory. */
+  async gained(): Promise<void> {
+    this.#term += 1;
+    if (this.#running) await this.#reload();
+    else await this.start();
+  }
+
   stop(): void {
     this.#running = false;
+    this.#term += 1;
     this.#sleeping?.();
     this.#reloading?.();
     this.#heap.length = 0;
@@ -99,8 +120,10 @@ export class Timers {
     if (!this.#running) return;
     const until = this.#clock.now() + windowMilliseconds;
     try {
+      const term = this.#term;
       const rows = await this.#store.listTimers(this.#shards(), until, windowRows + this.#fired);
       if (!this.#running) return;
+      if (term !== this.#term) return await this.#reload();
       const last = rows[rows.length - 1];
       this.#horizon = rows.length < windowRows + this.#fired || last === undefined ? until : last.due;
       for (const row of rows) this.#insert(row);
@@ -117,6 +140,7 @@ export class Timers {
   }
 
   #reloadAt(at: number): void {
+    this.#reloading?.();
     this.#reloading = this.#clock.wakeAt(at, () => void this.#reload());
   }
 

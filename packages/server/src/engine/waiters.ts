@@ -4,7 +4,7 @@ import { WovyrError } from "@wovyr/sdk";
 export type Waiter<T> = { readonly tell: (value: T) => void; readonly giveUp: (reason: WovyrError) => void };
 
 /** A waiter, and what it waits for. */
-type Place<T> = { readonly waiter: Waiter<T>; run: string };
+type Place<T> = { readonly waiter: Waiter<T>; readonly shard: number | undefined; run: string };
 
 export class Waiters<T> {
   readonly #byRun = new Map<string, Set<Place<T>>>();
@@ -20,13 +20,13 @@ export class Waiters<T> {
     return this.#count;
   }
 
-  /** Returns a function that gives the wait up. Throws OVERLOADED when too many wait. */
-  add(run: string, waiter: Waiter<T>): () => void {
+  /** Returns a function that gives the wait up. Throws OVERLOADED when too many wait. `shard` is that of the run. */
+  add(run: string, waiter: Waiter<T>, shard?: number): () => void {
     if (this.#count >= this.#limit)
       throw new WovyrError(`${this.#limit} callers wait for results, the limit. Try again soon, or poll with a shorter wait.`, {
         code: "OVERLOADED",
       });
-    const place = { waiter, run };
+    const place = { waiter, shard, run };
     this.#enter(place);
     this.#count += 1;
     return () => {
@@ -66,6 +66,16 @@ export class Waiters<T> {
     if (waiting === undefined) return;
     this.#byRun.delete(run);
     for (const waiter of this.#taken(waiting)) waiter.giveUp(reason);
+  }
+
+  /** What becomes of runs of these shards is not known here any more. */
+  giveUpShards(shards: ReadonlySet<number>, reason: WovyrError): void {
+    for (const [run, waiting] of [...this.#byRun])
+      for (const { shard } of waiting)
+        if (shard !== undefined && shards.has(shard)) {
+          this.refuse(run, reason);
+          break;
+        }
   }
 
   /** Nobody is told any more. */
