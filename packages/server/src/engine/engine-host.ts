@@ -90,8 +90,8 @@ export class EngineHost {
     this.#store = store;
     this.#failure = undefined;
     opened?.(store);
-    // Nobody else can reach an exclusive store: who owned its shards is dead.
-    const deadOwners = provider.shared ? options.deadOwners : (owners: readonly string[]) => owners;
+    // Nobody else can reach an exclusive store: opening it has removed whoever was in it before.
+    const deadOwners = provider.shared ? options.deadOwners : () => [];
     const engine = new Engine({ ...options, store, deadOwners });
     this.#engine = engine;
     try {

@@ -65,6 +65,18 @@ type SendArgs<P> = undefined extends P
   : [payload: P, options?: { readonly idempotencyKey?: string }];
 
 const tenant = "default";
+const nodePrefix = "test-";
+/** How many engines have worked on a store: no two of them have one name. */
+const lives = new WeakMap<StoreProvider, number>();
+
+function lifeIn(provider: StoreProvider): number {
+  const life = (lives.get(provider) ?? 0) + 1;
+  lives.set(provider, life);
+  return life;
+}
+
+const lifeOf = (node: string): number => Number(node.slice(nodePrefix.length));
+
 const century = 100 * 365 * 86_400_000;
 const usualPatience = 60_000;
 /** A store that has failed so often in a row, and for so long, is taken as gone. */
@@ -95,7 +107,6 @@ export class TestEnvironment implements AsyncDisposable {
   readonly #zombies = new Zombies();
   #fakes: Fakes;
   #session: Session | undefined;
-  #lives = 0;
   #crashes = 0;
   #disconnected: Promise<void> = Promise.resolve();
   /** Restarts that are under way. */
@@ -391,7 +402,6 @@ export class TestEnvironment implements AsyncDisposable {
     await this.#zombies.takenOver();
     this.#mustBeAlive();
     if (workflows !== undefined) this.#fakes = new Fakes(this.#options.fakes ?? [], workflows);
-    this.#lives += 1;
     const session = this.#newSession();
     this.#session = session;
     await this.#time.through(session.host.start(), this.#longestStep, () => `the engine has not come up: ${this.#why(session)}`);
@@ -399,6 +409,7 @@ export class TestEnvironment implements AsyncDisposable {
   }
 
   #newSession(): Session {
+    const node = `${nodePrefix}${lifeIn(this.provider)}`;
     return new Session({
       fakes: this.#fakes,
       unfaked: this.#options.unfaked ?? "run",
@@ -414,7 +425,7 @@ export class TestEnvironment implements AsyncDisposable {
       limits: this.limits,
       retention: this.#options.retention === undefined ? undefined : retentionTimes(this.#options.retention),
       guard: this.#guard,
-      node: `test-${this.#lives}`,
+      node,
       lease: this.#options.lease === undefined ? century : milliseconds(this.#options.lease, "`lease`"),
       publicationRetention: milliseconds(this.#options.publicationRetention ?? defaultPublicationRetention, "`publicationRetention`"),
       executed: (key) => this.executions.note(key),
@@ -423,13 +434,13 @@ export class TestEnvironment implements AsyncDisposable {
       removing: (run, id) => this.#removed.set(run, id),
       unrun: (message, at) => this.#unrun(message, at),
       moved: () => this.#time.changes.tell(),
-      deadOwners: (owners) => owners.filter((owner) => this.#isDead(owner)),
+      deadOwners: (owners) => owners.filter((owner) => this.#isDead(owner, node)),
     });
   }
 
-  /** Whoever else has been in a store that only one engine can open is dead, too. */
-  #isDead(owner: string): boolean {
-    return this.#dead.has(owner) || (!this.provider.shared && owner !== this.#session?.node);
+  /** Whoever was in a store that only one engine can open before a node is dead for that one, too. */
+  #isDead(owner: string, node: string): boolean {
+    return this.#dead.has(owner) || (!this.provider.shared && lifeOf(owner) < lifeOf(node));
   }
 
   /** Virtual milliseconds that a start or a stop of the engine may take. */

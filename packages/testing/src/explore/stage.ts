@@ -6,7 +6,7 @@
  * 3. What the store said is durable is written down: history must hold exactly that.
  */
 import type { HistoryFact } from "@wovyr/sdk/internal";
-import { type Flush, type FlushOutcome, nothingDone, type StoreProvider, StoreUnavailableError } from "@wovyr/server/internal";
+import { type Beat, type Flush, type FlushOutcome, type Membership, nothingDone, type StoreProvider, StoreUnavailableError } from "@wovyr/server/internal";
 import { Changes } from "../environment/changes.ts";
 import type { ConductedAttempt, Conductor } from "../environment/conductor.ts";
 import type { SeededRandom } from "../environment/seeded-random.ts";
@@ -127,7 +127,7 @@ export class Stage implements Conductor {
       if (call.method === "publish") return this.#durably(run, () => {});
       const value = await run();
       // The shards have changed hands: now arrives what the frozen engine had sent.
-      if (call.method === "beat") this.#releaseFrozen();
+      if (call.method === "beat" && isOwner(call.args[0] as Beat, value as Membership)) this.#releaseFrozen();
       return value;
     });
   }
@@ -192,6 +192,8 @@ export class Stage implements Conductor {
     }
   }
 }
+
+const isOwner = ({ node }: Beat, { shards }: Membership): boolean => shards.every(({ owner }) => owner === node);
 
 /** Characters of an input that a label shows. */
 const longestInput = 40;
