@@ -379,6 +379,7 @@ export class Engine {
     const deferred = [...this.#deferred];
     this.#deferred.clear();
     for (const instance of deferred) this.queue(instance);
+    this.timers.forget(new Set(this.ownership.shards));
     this.#gained(this.ownership.shards);
   }
 

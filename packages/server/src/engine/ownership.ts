@@ -128,6 +128,16 @@ export class Ownership {
     return this.#looking;
   }
 
+  /** Resolves when the store has said who owns what, or when the node may not act any more: until then nobody knows. */
+  async ascertain(): Promise<void> {
+    const { clock } = this.#options;
+    for (;;) {
+      await this.verify();
+      if (this.#unreachable === undefined || this.#stopped || !this.holds) return;
+      await new Promise<void>((resolve) => void clock.wakeAt(clock.now() + retryMilliseconds / 2, resolve));
+    }
+  }
+
   /** From now on the node takes no shards, and the others know that it leaves. */
   async drain(): Promise<void> {
     this.#draining = true;

@@ -296,7 +296,7 @@ export class Settlement {
     revival.hold(
       instance.identity,
       mail,
-      ownership.verify().then(() => () => this.#engine.unableToLoad),
+      ownership.ascertain().then(() => () => this.#engine.unableToLoad),
     );
   }
 
