@@ -45,8 +45,9 @@ export type OwnershipOptions = {
 const retryMilliseconds = 500;
 /** Between two looks while other nodes live. */
 const longestPause = 1_000;
-/** Between two looks while shards are to change hands; it grows as long as nothing does. */
+/** Between two looks while shards are to change hands; it grows as long as nothing does, but not for a node that waits for some. */
 const shortestPause = 100;
+const waitingPause = 250;
 
 export class Ownership {
   readonly members: Members;
@@ -291,7 +292,8 @@ export class Ownership {
       share > this.#epochs.size ||
       all.some(({ draining }) => draining) ||
       this.#ownedByAll < shards;
-    this.#pause = !inMotion ? longestPause : heard === this.#heard ? Math.min(longestPause, this.#pause * 1.5) : shortestPause;
+    const longest = inMotion && share > this.#epochs.size ? waitingPause : longestPause;
+    this.#pause = !inMotion ? longestPause : heard === this.#heard ? Math.min(longest, this.#pause * 1.5) : shortestPause;
     this.#heard = heard;
     this.#lookIn(Math.min(most, this.#pause * (0.9 + 0.2 * random.fraction())));
     this.#options.looked();

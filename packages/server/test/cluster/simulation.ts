@@ -1,0 +1,289 @@
+/**
+ * Many nodes in one process, over one memory store and virtual time, with calls of the store that take their time.
+ *
+ * 1. A node that crashes does nothing any more; what its store had done by then is done. One that is frozen does all of it when it is thawed.
+ * 2. At no moment do two nodes that are not frozen both take a shard for theirs.
+ * 3. Whoever asks for something asks the node that owns the run, and again until it is done, under the same key.
+ */
+import assert from "node:assert/strict";
+import type { AnyWorkflow } from "@wovyr/sdk";
+import { defaultLimits, type Operations } from "@wovyr/sdk/internal";
+import {
+  defaultJournalLimits,
+  defaultPublicationRetention,
+  type Engine,
+  EngineHost,
+  inProcess,
+  memoryStore,
+  Registry,
+  type Store,
+  type StoreProvider,
+  systemLoop,
+} from "@wovyr/server/internal";
+import { SeededRandom, VirtualClock } from "@wovyr/testing";
+import { storeAround } from "./store-around.ts";
+
+export const lease = 10_000;
+const shards = 32;
+const tenant = "default";
+const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+const never = new Promise<never>(() => {});
+
+export type NodeOptions = { readonly workflows?: readonly AnyWorkflow[]; readonly release?: string };
+
+export class SimulatedNode {
+  readonly name: string;
+  readonly host: EngineHost;
+  readonly logs: string[] = [];
+  readonly #cluster: Cluster;
+  #state: "alive" | "frozen" | "closing" | "gone" = "alive";
+  #thaw = () => {};
+  #frozen: Promise<void> | undefined;
+
+  constructor(cluster: Cluster, name: string, { workflows = cluster.workflows, release }: NodeOptions) {
+    this.#cluster = cluster;
+    this.name = name;
+    const { clock, random } = cluster;
+    const note = (message: string, data?: object) => {
+      const { error } = (data ?? {}) as { error?: unknown };
+      this.logs.push(`${clock.now() - cluster.began} ${message} ${error === undefined ? "" : String((error as Error).stack)}`);
+    };
+    this.host = new EngineHost({
+      provider: { kind: "memory", shared: true, open: async (options) => this.#around(await cluster.provider.open(options)) },
+      registry: new Registry(workflows.map(({ definition }) => definition)),
+      log: { ...silent, warn: note, error: note, info: note },
+      clock: { now: () => clock.now(), wakeAt: (at, wake) => clock.wakeAt(at, () => this.#act(wake)) },
+      random,
+      loop: { ...systemLoop, immediate: (run) => cluster.moves((done) => systemLoop.immediate(() => this.#act(run, done))) },
+      executor: { execute: (definition, input, ctx) => inProcess.execute(definition, input, ctx) },
+      codec: undefined,
+      limits: {
+        execution: defaultLimits,
+        cache: { instances: 100, bytes: 1e9 },
+        journal: defaultJournalLimits,
+        activities: 1_000,
+        waitingActivities: 100_000,
+        waiters: 100_000,
+      },
+      group: "default",
+      shards,
+      node: name,
+      ...(release !== undefined && { release }),
+      lease,
+      publicationRetention: defaultPublicationRetention,
+      deadOwners: () => [],
+    });
+  }
+
+  get alive(): boolean {
+    return this.#state === "alive";
+  }
+
+  get gone(): boolean {
+    return this.#state === "gone";
+  }
+
+  get frozen(): boolean {
+    return this.#state === "frozen";
+  }
+
+  /** Undefined before it is up. */
+  get engine(): Engine | undefined {
+    try {
+      return this.host.engine;
+    } catch {
+      return undefined;
+    }
+  }
+
+  get operations(): Operations {
+    return this.host.operations(tenant);
+  }
+
+  owns(shard: number): boolean {
+    const ownership = this.engine?.ownership;
+    return ownership?.holds === true && ownership.owns(shard);
+  }
+
+  crash(): void {
+    this.#state = "gone";
+  }
+
+  freeze(): void {
+    this.#state = "frozen";
+    this.#frozen = new Promise((resolve) => {
+      this.#thaw = resolve;
+    });
+  }
+
+  thaw(): void {
+    this.#state = "alive";
+    this.#frozen = undefined;
+    this.#thaw();
+  }
+
+  async close(): Promise<void> {
+    this.#state = "closing";
+    await this.host.close(5_000);
+    this.#state = "gone";
+  }
+
+  /** Does it now, when it is thawed, or (it is gone) never. */
+  #act(run: () => void, done = () => {}): void {
+    done();
+    if (this.#state === "gone") return;
+    if (this.#frozen === undefined) run();
+    else void this.#frozen.then(() => this.#act(run));
+  }
+
+  #around(store: Store): Store {
+    return storeAround(store, async (call) => {
+      await this.#turn();
+      await this.#cluster.latency();
+      await this.#turn();
+      const ended = this.#cluster.begin();
+      const answer = call();
+      await answer.catch(() => {});
+      ended();
+      await this.#cluster.latency();
+      await this.#turn();
+      return answer;
+    });
+  }
+
+  /** Resolves when it may go on, if ever. */
+  async #turn(): Promise<void> {
+    while (this.#frozen !== undefined) await this.#frozen;
+    if (this.#state === "gone") await never;
+  }
+}
+
+export class Cluster {
+  readonly clock = new VirtualClock(Date.parse("2026-01-01T00:00:00Z"));
+  readonly began = this.clock.now();
+  readonly random: SeededRandom;
+  readonly provider: StoreProvider = memoryStore({ shared: true });
+  readonly nodes: SimulatedNode[] = [];
+  readonly workflows: readonly AnyWorkflow[];
+  #moving = 0;
+  #last = 0;
+  store: Store | undefined;
+
+  constructor(workflows: readonly AnyWorkflow[], seed = 1) {
+    this.workflows = workflows;
+    this.random = new SeededRandom(seed);
+  }
+
+  get alive(): readonly SimulatedNode[] {
+    return this.nodes.filter((node) => node.alive);
+  }
+
+  /** A node comes up; it is up when its `start` is done. */
+  join(options: NodeOptions = {}): SimulatedNode {
+    this.#last += 1;
+    const node = new SimulatedNode(this, `n${this.#last}`, options);
+    this.nodes.push(node);
+    void node.host.start();
+    return node;
+  }
+
+  /** How many shards each node owns that lives, by its own words. */
+  shares(): number[] {
+    return this.alive.map(({ engine }) => engine?.ownership.shards.length ?? 0);
+  }
+
+  begin(): () => void {
+    this.#moving += 1;
+    return () => {
+      this.#moving -= 1;
+    };
+  }
+
+  moves(start: (done: () => void) => void): void {
+    start(this.begin());
+  }
+
+  async latency(): Promise<void> {
+    if (this.random.fraction() < 0.5) return;
+    const until = this.clock.now() + this.random.below(4);
+    await this.sleepUntil(until);
+  }
+
+  sleepUntil(at: number): Promise<void> {
+    return new Promise((resolve) => void this.clock.wakeAt(at, resolve));
+  }
+
+  sleep(milliseconds: number): Promise<void> {
+    return this.sleepUntil(this.clock.now() + milliseconds);
+  }
+
+  /** Lets everything happen that is due in so many milliseconds. */
+  async advance(milliseconds: number, each: () => void = () => {}): Promise<void> {
+    const until = this.clock.now() + milliseconds;
+    for (;;) {
+      await this.#settle();
+      this.#checkOwners();
+      each();
+      const { next } = this.clock;
+      if (next === undefined || next > until) break;
+      this.clock.advanceTo(next);
+    }
+    this.clock.advanceTo(until);
+    await this.#settle();
+  }
+
+  /** Advances until a condition holds. */
+  async until(what: string, met: () => boolean | Promise<boolean>, within = 60_000): Promise<void> {
+    const latest = this.clock.now() + within;
+    while (!(await met())) {
+      assert.ok(this.clock.now() < latest, `${what}: not within ${within} ms of virtual time`);
+      await this.advance(20);
+    }
+  }
+
+  async #settle(): Promise<void> {
+    for (let still = 0; still < 3; ) {
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      still = this.#moving > 0 || this.clock.due ? 0 : still + 1;
+    }
+  }
+
+  #checkOwners(): void {
+    for (let shard = 0; shard < shards; shard += 1) {
+      const owners = this.nodes.filter((node) => !node.gone && !node.frozen && node.owns(shard)).map(({ name }) => name);
+      assert.ok(owners.length <= 1, `shard ${shard} is owned by ${owners.join(" and ")}`);
+    }
+  }
+
+  /** The node that owns an instance, when there is one that can answer. */
+  ownerOf(id: string): SimulatedNode | undefined {
+    return this.alive.find(({ engine }) => engine?.ownership.holds === true && engine.mayEnter(engine.shardOf(tenant, id)));
+  }
+
+  /** Asks the owner, and again until it is done. */
+  async ask<T>(id: string, call: (operations: Operations) => Promise<T>): Promise<T> {
+    for (;;) {
+      const owner = this.ownerOf(id);
+      if (owner !== undefined) {
+        const answer = call(owner.operations).then(
+          (value) => ({ value }),
+          (error: Error & { retryable?: boolean }) => ({ error }),
+        );
+        // The node may go before it answers.
+        const outcome = await Promise.race([answer, this.sleep(2_000)]);
+        if (outcome !== undefined && "value" in outcome) return outcome.value;
+        if (outcome !== undefined && outcome.error.retryable !== true) throw outcome.error;
+      }
+      await this.sleep(50);
+    }
+  }
+
+  async opened(): Promise<Store> {
+    this.store ??= await this.provider.open({ now: () => this.clock.now(), log: silent });
+    return this.store;
+  }
+
+  crashAll(): void {
+    for (const node of this.nodes) node.crash();
+  }
+}
