@@ -16,6 +16,8 @@ import type { Engine } from "./engine.ts";
 const attemptPatience = 1_000;
 /** How long turns may take to become durable. */
 const turnPatience = 2_000;
+/** Between two looks whether they are, in milliseconds. */
+const glance = 5;
 /** Shards that are given up at once. */
 const batch = 64;
 /** A shard whose attempts did not end is left alone for so long, and so often. */
@@ -174,7 +176,7 @@ export class HandOver {
 
   /** Waits until no turn of the shards is queued, made or saved; false when that takes too long. */
   async #quiet(shards: ReadonlySet<number>): Promise<boolean> {
-    const { clock, loop } = this.#engine.options;
+    const { clock } = this.#engine.options;
     const { revival, stepOutcomes, journal } = this.#engine;
     const latest = clock.now() + turnPatience;
     // One that is loaded anew on the way is not in the table.
@@ -184,7 +186,7 @@ export class HandOver {
     while (!isQuiet()) {
       if (clock.now() > latest || journal.down !== undefined) return false;
       await this.#inTime(journal.idle(), turnPatience);
-      await new Promise<void>((resolve) => loop.immediate(resolve));
+      await new Promise<void>((resolve) => void clock.wakeAt(clock.now() + glance, resolve));
     }
     return true;
   }
