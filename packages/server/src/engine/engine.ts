@@ -187,7 +187,10 @@ export class Engine {
       lost: (shards) => this.#lost(shards),
       resumed: () => this.#resumed(),
       shed: (plan) => this.handOver.shed(plan),
-      looked: () => this.inbox.look(),
+      looked: () => {
+        this.inbox.look();
+        this.handOver.offerAll();
+      },
     });
     this.handOver = new HandOver(this);
     this.journal = new Journal({

@@ -11,6 +11,7 @@
 import { ApiError } from "@wovyr/sdk";
 import { movedAway } from "./attempts.ts";
 import type { Engine } from "./engine.ts";
+import { workflowLabel } from "./registry.ts";
 
 /** How long attempts may take to end before shards stay for now, in milliseconds. */
 const attemptPatience = 1_000;
@@ -34,6 +35,8 @@ export class HandOver {
   readonly #closing = new Set<number>();
   readonly #refused = new Map<number, Refusals>();
   readonly #offered = new Map<number, number>();
+  /** What other nodes had when runs without code were looked at. */
+  #elsewhere = "";
   #underWay: Promise<void> | undefined;
 
   constructor(engine: Engine) {
@@ -69,6 +72,21 @@ export class HandOver {
       await this.#shed(new Set([shard]), needs);
     });
     return true;
+  }
+
+  /** Offers the shards of runs that are in memory without their code, when nodes have come that have it. */
+  offerAll(): void {
+    const { ownership, table } = this.#engine;
+    const elsewhere = ownership.members.all
+      .map(({ node, draining, workflows }) => (draining ? "" : `${node} ${workflows.join()}`))
+      .join("\n");
+    if (elsewhere === this.#elsewhere) return;
+    this.#elsewhere = elsewhere;
+    for (const { identity, definition, state } of [...table.values()]) {
+      if (definition !== undefined || state.closed) continue;
+      const label = workflowLabel(identity.workflow, identity.version);
+      if (ownership.members.othersHave(label)) this.offer(identity.shard, label);
+    }
   }
 
   /** The node is on its way out: gives up every shard, those of which nothing runs at once, and the others when that has ended or `over` has come. */
