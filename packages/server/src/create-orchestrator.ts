@@ -4,6 +4,7 @@ import { type AnyWorkflow, ApiError, type Classifier, type RetryPolicy, WovyrErr
 import type { Client } from "@wovyr/sdk/client";
 import {
   checkClassifier,
+  checkName,
   checkOptions,
   clientOver,
   type Duration,
@@ -41,6 +42,11 @@ export type OrchestratorOptions = {
   readonly store?: StoreProvider | undefined;
   /** Orchestrators of one group host the same workflows; default `"default"`. */
   readonly group?: string | undefined;
+  /**
+   * Which release of your code this is, such as "2026-11-30.2" or "1.10.0": while several run side by side, later ones are given free shards first. Numbers in
+   * it are compared by their size. Default: none.
+   */
+  readonly release?: string | undefined;
   /** Transforms payloads on their way to the store and back: compression, encryption. */
   readonly codec?: PayloadCodec | undefined;
   /** How activities are tried again, for what neither their workflow nor they themselves say. */
@@ -49,7 +55,7 @@ export type OrchestratorOptions = {
   readonly classify?: Classifier | undefined;
   /** Default: lines on standard error, from `warn` up. */
   readonly log?: EngineLog | undefined;
-  /** How long ownership lasts without renewal, and so how long a takeover from a dead machine takes; default 10 s. */
+  /** How long a node is taken to live without saying so, and so how long a takeover from a dead machine takes; default 10 s. */
   readonly lease?: Duration | undefined;
   /** How long an event that was published is kept for waits that are opened later, and its idempotency key with it; default 7 days. */
   readonly publicationRetention?: Duration | undefined;
@@ -120,6 +126,7 @@ const orchestratorOptions = [
   "workflows",
   "store",
   "group",
+  "release",
   "codec",
   "retry",
   "classify",
@@ -182,6 +189,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     guard,
     memoryIsShort: heapIsShort,
     group: options.group ?? "default",
+    release: options.release === undefined ? undefined : checkName(options.release, "release"),
     shards: shardsOfGroup,
     node: processName(hostname(), process.pid, nanoid(8)),
     lease: milliseconds(options.lease ?? "10s", "lease"),

@@ -6,7 +6,15 @@
  * 3. What the store said is durable is written down: history must hold exactly that.
  */
 import type { HistoryFact } from "@wovyr/sdk/internal";
-import { type Beat, type Flush, type FlushOutcome, type Membership, nothingDone, type StoreProvider, StoreUnavailableError } from "@wovyr/server/internal";
+import {
+  type Beat,
+  type Flush,
+  type FlushOutcome,
+  type Membership,
+  nothingDone,
+  type StoreProvider,
+  StoreUnavailableError,
+} from "@wovyr/server/internal";
 import { Changes } from "../environment/changes.ts";
 import type { ConductedAttempt, Conductor } from "../environment/conductor.ts";
 import type { SeededRandom } from "../environment/seeded-random.ts";

@@ -580,7 +580,7 @@ export type StoreLog = {
 /** What `memoryStore()`, `pgliteStore()` and `postgresStore()` return: opened once by the orchestrator. */
 export interface StoreProvider {
   readonly kind: string;
-  /** Whether other processes can reach the same data (then ownership is by lease); an exclusive store is owned at once. */
+  /** Whether others can reach the same data while it is open. Opening an exclusive store removes all nodes that were in it. */
   readonly shared: boolean;
   open(options: StoreOptions): Promise<Store>;
 }
