@@ -3,7 +3,8 @@
  *
  * 1. A node that crashes does nothing any more; what its store had done by then is done. One that is frozen does all of it when it is thawed.
  * 2. At no moment do two nodes that are not frozen both take a shard for theirs.
- * 3. Whoever asks for something asks the node that owns the run, and again until it is done, under the same key.
+ * 3. No turn is written by a node that does not own its shard.
+ * 4. Whoever asks for something asks the node that owns the run, and again until it is done, under the same key.
  */
 import assert from "node:assert/strict";
 import type { AnyWorkflow } from "@wovyr/sdk";
@@ -13,7 +14,10 @@ import {
   defaultPublicationRetention,
   type Engine,
   EngineHost,
+  type Flush,
+  type FlushOutcome,
   inProcess,
+  type Membership,
   memoryStore,
   Registry,
   type Store,
@@ -137,13 +141,16 @@ export class SimulatedNode {
   }
 
   #around(store: Store): Store {
-    return storeAround(store, async (call) => {
+    return storeAround(store, async (name, args, call) => {
       await this.#turn();
       await this.#cluster.latency();
       await this.#turn();
       const ended = this.#cluster.begin();
       const answer = call();
-      await answer.catch(() => {});
+      await answer.then(
+        (value) => this.#cluster.watch(name, args, value),
+        () => {},
+      );
       ended();
       await this.#cluster.latency();
       await this.#turn();
@@ -165,6 +172,8 @@ export class Cluster {
   readonly provider: StoreProvider = memoryStore({ shared: true });
   readonly nodes: SimulatedNode[] = [];
   readonly workflows: readonly AnyWorkflow[];
+  readonly trespasses: string[] = [];
+  readonly #owners = new Map<number, string | undefined>();
   #moving = 0;
   #last = 0;
   store: Store | undefined;
@@ -190,6 +199,15 @@ export class Cluster {
   /** How many shards each node owns that lives, by its own words. */
   shares(): number[] {
     return this.alive.map(({ engine }) => engine?.ownership.shards.length ?? 0);
+  }
+
+  /** Follows who owns what in the store, and who writes. */
+  watch(name: string, args: readonly unknown[], answer: unknown): void {
+    if (name === "beat") for (const { shard, owner } of (answer as Membership).shards) this.#owners.set(shard, owner);
+    if (name !== "commit") return;
+    const { done } = answer as FlushOutcome;
+    for (const { run, shard, node } of (args[0] as Flush).turns)
+      if (done.has(run) && this.#owners.get(shard) !== node) this.trespasses.push(`${node} wrote a turn of shard ${shard}`);
   }
 
   begin(): () => void {
@@ -249,6 +267,7 @@ export class Cluster {
   }
 
   #checkOwners(): void {
+    assert.deepEqual(this.trespasses, []);
     for (let shard = 0; shard < shards; shard += 1) {
       const owners = this.nodes.filter((node) => !node.gone && !node.frozen && node.owns(shard)).map(({ name }) => name);
       assert.ok(owners.length <= 1, `shard ${shard} is owned by ${owners.join(" and ")}`);
