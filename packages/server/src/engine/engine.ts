@@ -311,8 +311,10 @@ export class Engine {
     const graceOver = new Promise<void>((resolve) => {
       cancelGrace = clock.wakeAt(clock.now() + grace, resolve);
     });
-    await this.ownership.drain();
-    await this.handOver.giveUpAll(graceOver);
+    if (!this.ownership.members.alone && this.journal.down === undefined) {
+      await this.#atMost(storePatience, this.ownership.drain());
+      await Promise.race([this.handOver.giveUpAll(graceOver), graceOver]);
+    }
     await Promise.race([this.dispatch.drain(), graceOver]);
     cancelGrace();
     const ran = this.dispatch.abort(shuttingDown());
@@ -589,7 +591,7 @@ export class Engine {
       void this.revival.load(key, mail);
       return;
     }
-    if (comesAgainTo(mail) && this.handOver.isClosing(instance.identity.shard)) {
+    if (this.handOver.isClosing(instance.identity.shard) && comesAgainTo(mail)) {
       mail.receipt?.refused(handedOver());
       return;
     }

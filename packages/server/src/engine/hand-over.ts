@@ -93,7 +93,6 @@ export class HandOver {
   async giveUpAll(over: Promise<void>): Promise<void> {
     await this.#underWay;
     const { ownership, dispatch } = this.#engine;
-    if (ownership.members.alone) return;
     const all = new Set(ownership.shards);
     const ended = dispatch.hold(all);
     await this.#close(this.#without(all, this.#atWork(all)), undefined);

@@ -106,6 +106,38 @@ test("H063 a node that was frozen beyond its lease owns nothing when it thaws, a
   cluster.crashAll();
 });
 
+test("H063 what a node had sent when it froze, and arrives after its shards were taken, is refused", async () => {
+  const waits = workflow("waits", { events: [Go] }, async function* () {
+    return (yield* awaitEvent(Go)).n;
+  });
+  const cluster = new Cluster([waits]);
+  const first = cluster.join();
+  await cluster.until("the first owns all", () => cluster.shares()[0] === 32);
+  const ask = async <T>(call: Promise<T>) => {
+    let over = false;
+    const end = () => {
+      over = true;
+    };
+    call.then(end, end);
+    await cluster.until("it is answered", () => over);
+    return call;
+  };
+  await ask(first.operations.start({ workflow: "waits", id: "w", input: undefined }));
+  first.freezeAt = "commit";
+  const sent = first.operations.sendEvent("w", "go", { n: 1 }, { idempotencyKey: "one" });
+  await cluster.until("it froze", () => first.frozen);
+  const second = cluster.join();
+  await cluster.until("the second owns all", () => second.engine?.ownership.shards.length === 32);
+  first.thaw();
+  await assert.rejects(ask(sent), { code: "NOT_OWNER" });
+  await cluster.advance(15_000);
+  const [before] = await histories(cluster);
+  assert.ok(before?.facts.every(({ type }) => type !== "EventReceived"));
+  await ask(cluster.ask("w", (operations) => operations.sendEvent("w", "go", { n: 2 }, { idempotencyKey: "two" })));
+  assert.equal(await ask(result(cluster, "w")), 2);
+  cluster.crashAll();
+});
+
 /** `SEEDS=100-200` plays others. */
 const [first = 1, last = 12] = (process.env.SEEDS ?? "1-12").split("-").map(Number);
 const seeds = Array.from({ length: last - first + 1 }, (_, index) => first + index);

@@ -39,6 +39,8 @@ export class SimulatedNode {
   readonly name: string;
   readonly host: EngineHost;
   readonly logs: string[] = [];
+  /** A method of the store: when it is called next, the node freezes before the call arrives. */
+  freezeAt: string | undefined;
   readonly #cluster: Cluster;
   #state: "alive" | "frozen" | "closing" | "gone" = "alive";
   #thaw = () => {};
@@ -114,6 +116,7 @@ export class SimulatedNode {
   }
 
   freeze(): void {
+    this.freezeAt = undefined;
     this.#state = "frozen";
     this.#frozen = new Promise((resolve) => {
       this.#thaw = resolve;
@@ -144,6 +147,7 @@ export class SimulatedNode {
     return storeAround(store, async (name, args, call) => {
       await this.#turn();
       await this.#cluster.latency();
+      if (name === this.freezeAt) this.freeze();
       await this.#turn();
       const ended = this.#cluster.begin();
       const answer = call();

@@ -75,6 +75,14 @@ function lifeIn(provider: StoreProvider): number {
   return life;
 }
 
+const dead = new WeakMap<StoreProvider, Set<string>>();
+
+function deadIn(provider: StoreProvider): Set<string> {
+  const names = dead.get(provider) ?? new Set();
+  dead.set(provider, names);
+  return names;
+}
+
 const lifeOf = (node: string): number => Number(node.slice(nodePrefix.length));
 
 const century = 100 * 365 * 86_400_000;
@@ -102,7 +110,8 @@ export class TestEnvironment implements AsyncDisposable {
   readonly #trouble: ProcessTrouble;
   readonly #time: TimeSkip;
   readonly #eventFakes: EventFakes;
-  readonly #dead = new Set<string>();
+  /** Names of engines that are no more, or were stopped where they stood: of all environments that share the store. */
+  readonly #dead: Set<string>;
   readonly #removed = new Map<string, string>();
   readonly #zombies = new Zombies();
   #fakes: Fakes;
@@ -124,6 +133,7 @@ export class TestEnvironment implements AsyncDisposable {
     this.clock = new VirtualClock((options.clock ?? new Date("2026-01-01T00:00:00Z")).getTime());
     this.random = new SeededRandom(options.seed ?? 1);
     this.provider = options.store ?? memoryStore();
+    this.#dead = deadIn(this.provider);
     this.#plan = planOf(this.provider);
     this.#time = new TimeSkip(
       {
