@@ -39,6 +39,8 @@ const pauses = "packages/server/test/operations/pause.test.ts";
 const pausedMessages = "packages/server/test/operations/paused-messages.test.ts";
 const invariants = "packages/server/test/engine/invariants.test.ts";
 const undone = "packages/server/test/engine/compensation-retries.test.ts";
+const simulated = "packages/server/test/cluster/simulated.test.ts";
+const handedOver = "packages/server/test/cluster/hand-over.test.ts";
 const letters = "packages/server/test/engine/dead-letters.test.ts";
 
 const mutants: readonly Mutant[] = [
@@ -47,7 +49,28 @@ const mutants: readonly Mutant[] = [
     file: "packages/server/src/store/memory/shard-table.ts",
     find: "known.owner !== undefined && known.epoch === epoch) owned.add(shard)",
     replace: "known.owner !== undefined) owned.add(shard)",
-    tests: [explored, engine],
+    tests: [explored, engine, simulated],
+  },
+  {
+    name: "keep what is in memory of a shard that was handed over",
+    file: "packages/server/src/engine/hand-over.ts",
+    find: "      this.#engine.drop(gone, handedOver());\n",
+    replace: "",
+    tests: [handedOver],
+  },
+  {
+    name: "act without a lease",
+    file: "packages/server/src/engine/ownership.ts",
+    find: "return this.#options.clock.now() < this.#validUntil;",
+    replace: "return this.#validUntil > 0;",
+    tests: [simulated],
+  },
+  {
+    name: "hand shards over before their turns are durable",
+    file: "packages/server/src/engine/hand-over.ts",
+    find: "const settled = (await this.#quiet(shards)) && (await this.#recordLosses(shards));",
+    replace: "const settled = true;",
+    tests: [handedOver],
   },
   {
     name: "skip the epoch check (SQL)",
@@ -126,14 +149,14 @@ const mutants: readonly Mutant[] = [
   {
     name: "forget the inbox on recovery",
     file: "packages/server/src/engine/recovery.ts",
-    find: "  await deliverInbox(engine);\n  await eachPage",
+    find: "  await eachMessage(engine, shards, (message) => engine.deliverMessage(message));\n  await eachPage",
     replace: "  await eachPage",
     tests: [explored, engine],
   },
   {
     name: "forget busy runs on recovery",
     file: "packages/server/src/engine/recovery.ts",
-    find: '  await eachPage(engine, "busy", (page) => loadAll(engine, page));\n',
+    find: '  await eachPage(engine, shards, "busy", (page) => loadAll(engine, page));\n',
     replace: "",
     tests: [explored, engine],
   },

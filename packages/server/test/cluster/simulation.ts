@@ -10,6 +10,7 @@ import assert from "node:assert/strict";
 import type { AnyWorkflow } from "@wovyr/sdk";
 import { defaultLimits, type Operations } from "@wovyr/sdk/internal";
 import {
+  defaultAdmissionLimits,
   defaultJournalLimits,
   defaultPublicationRetention,
   type Engine,
@@ -68,7 +69,7 @@ export class SimulatedNode {
         cache: { instances: 100, bytes: 1e9 },
         journal: defaultJournalLimits,
         activities: 1_000,
-        waitingActivities: 100_000,
+        admission: defaultAdmissionLimits,
         waiters: 100_000,
       },
       group: "default",
