@@ -311,10 +311,9 @@ export class Engine {
     const graceOver = new Promise<void>((resolve) => {
       cancelGrace = clock.wakeAt(clock.now() + grace, resolve);
     });
-    if (!this.ownership.members.alone && this.journal.down === undefined) {
-      await this.#atMost(storePatience, this.ownership.drain());
-      await Promise.race([this.handOver.giveUpAll(graceOver), graceOver]);
-    }
+    // It may have been alone when it looked last.
+    const told = this.journal.down === undefined && (await this.#atMost(storePatience, this.ownership.drain()));
+    if (told && !this.ownership.members.alone) await Promise.race([this.handOver.giveUpAll(graceOver), graceOver]);
     await Promise.race([this.dispatch.drain(), graceOver]);
     cancelGrace();
     const ran = this.dispatch.abort(shuttingDown());

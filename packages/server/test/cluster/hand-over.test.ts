@@ -4,7 +4,7 @@ import { type AnyWorkflow, activity, all, sleep, workflow } from "@wovyr/sdk";
 import type { HistoryFact } from "@wovyr/sdk/internal";
 import { HistoryRows } from "@wovyr/server/internal";
 import { Gate } from "@wovyr/testing";
-import { Cluster } from "./simulation.ts";
+import { Cluster, lease } from "./simulation.ts";
 
 const tenant = "default";
 const runs = Array.from({ length: 64 }, (_, n) => `run-${n}`);
@@ -123,6 +123,41 @@ test("a node that closes hands its shards over while its attempts end, and what 
   await cluster.until("all are made again", () => gate.waiting.length === 2 * ids.length);
   openAll(gate);
   await cluster.until("all have ended", () => ended(cluster, ids));
+});
+
+test("H061 a node that cannot reach the store for less than its lease keeps all that runs; for longer, it loses it and writes nothing", async (context) => {
+  const gate = new Gate<string, string>();
+  const aborted: string[] = [];
+  const long = activity("long", async (id: string, ctx) => {
+    ctx.signal.addEventListener("abort", () => aborted.push(`${ctx.attempt}`));
+    return gate.body(id, ctx);
+  });
+  const worker = workflow("worker", async function* (_: undefined, ctx) {
+    return yield* long(ctx.id);
+  });
+  const ids = runs.slice(0, 8);
+  const { cluster, first, second } = await oneAndAnother(context, worker, ids);
+  await cluster.until("the other has a share", () => (second.engine?.ownership.shards.length ?? 0) > 8, 20_000);
+  first.cutOff = true;
+  await cluster.advance(lease * 0.7);
+  first.cutOff = false;
+  await cluster.advance(2_000);
+  assert.equal(first.engine?.unavailable, undefined);
+  assert.deepEqual(aborted, []);
+  assert.equal(gate.waiting.length, ids.length);
+  first.cutOff = true;
+  await cluster.until("its shards are taken", () => second.engine?.ownership.shards.length === 32, 2 * lease);
+  assert.equal(first.engine?.ownership.holds, false);
+  await cluster.until("its attempts are made again", () => gate.waiting.length > ids.length);
+  first.cutOff = false;
+  await cluster.until("it is back", () => first.engine?.unavailable === undefined && first.engine?.ownership.holds === true);
+  assert.ok(aborted.length > 0, "what it ran is asked to stop");
+  openAll(gate);
+  await cluster.until("all have ended", () => {
+    openAll(gate);
+    return ended(cluster, ids);
+  });
+  for (const id of ids) assert.equal((await factsOf(cluster, id)).filter(({ type }) => type === "ActivityCompleted").length, 1);
 });
 
 test("H044 what a node keeps in memory of a shard that went away and came back is not used", async (context) => {

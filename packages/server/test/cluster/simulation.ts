@@ -23,6 +23,7 @@ import {
   Registry,
   type Store,
   type StoreProvider,
+  StoreUnavailableError,
   systemLoop,
 } from "@wovyr/server/internal";
 import { SeededRandom, VirtualClock } from "@wovyr/testing";
@@ -40,6 +41,8 @@ export class SimulatedNode {
   readonly name: string;
   readonly host: EngineHost;
   readonly logs: string[] = [];
+  /** Whether its calls of the store fail. */
+  cutOff = false;
   /** A method of the store: when it is called next, the node freezes before the call arrives. */
   freezeAt: string | undefined;
   readonly #cluster: Cluster;
@@ -150,6 +153,7 @@ export class SimulatedNode {
       await this.#cluster.latency();
       if (name === this.freezeAt) this.freeze();
       await this.#turn();
+      if (this.cutOff) throw new StoreUnavailableError("the network is away");
       const ended = this.#cluster.begin();
       const answer = call();
       await answer.then(
