@@ -91,6 +91,10 @@ export class Results {
   ): Promise<LinkedResult> {
     const { clock } = engine.options;
     if (engine.closing) return Promise.reject(engine.unavailable);
+    const shard = engine.shardOf(this.#tenancy.tenant, id);
+    // Nobody would tell.
+    if (!engine.ownership.owns(shard))
+      return Promise.reject(new ApiError(`Instance "${id}" belongs to another orchestrator; ask again.`, { code: "NOT_OWNER" }));
     return new Promise((resolve, reject) => {
       const forget = engine.waiters.add(
         run,
@@ -98,7 +102,7 @@ export class Results {
           tell: (closing) => end(() => resolve(closedResult(id, run, closing))),
           giveUp: (reason) => end(() => reject(reason)),
         },
-        engine.shardOf(this.#tenancy.tenant, id),
+        shard,
       );
       const cancelTimer = clock.wakeAt(clock.now() + wait, () => end(() => this.#resultNow(engine, id, run).then(resolve, reject)));
       const aborted = () => end(() => reject(signal?.reason));
