@@ -70,8 +70,19 @@ export class HandOver {
       if (this.#engine.closing || !this.#engine.ownership.owns(shard)) return;
       this.#engine.options.log.info(`a shard is offered to a node that has workflow "${needs}"`, { shard });
       await this.#shed(new Set([shard]), needs);
+      if (this.#engine.ownership.owns(shard)) this.#offerLater(shard, needs);
     });
     return true;
+  }
+
+  /** It could not go yet. If nobody has the workflow any more then, what was turned away for it comes again. */
+  #offerLater(shard: number, needs: string): void {
+    const { ownership, options } = this.#engine;
+    options.clock.wakeAt(this.#engine.now() + retryPause, () => {
+      if (this.#engine.closing || !ownership.owns(shard)) return;
+      this.#offered.delete(shard);
+      if (!ownership.members.othersHave(needs) || !this.offer(shard, needs)) this.#stay(new Set([shard]));
+    });
   }
 
   /** Offers the shards of runs that are in memory without their code, when nodes have come that have it. */
