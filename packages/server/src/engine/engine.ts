@@ -114,6 +114,8 @@ const stepOutcomeLife = 24 * 3_600_000;
 const housekeepingInterval = 600_000;
 /** After which a recovery that failed is tried again, in milliseconds. */
 const recoveryPause = 500;
+/** How long `close` waits until the other nodes know of it: then they take what it leaves at once, and else when they look next. */
+const farewellPatience = 300;
 /** How long `close` waits for a store that does not answer, in milliseconds. */
 const storePatience = 1_000;
 
@@ -312,7 +314,7 @@ export class Engine {
       cancelGrace = clock.wakeAt(clock.now() + grace, resolve);
     });
     // It may have been alone when it looked last.
-    const told = this.journal.down === undefined && (await this.#atMost(storePatience, this.ownership.drain()));
+    const told = this.journal.down === undefined && (await this.#atMost(farewellPatience, this.ownership.drain()));
     if (told && !this.ownership.members.alone) await Promise.race([this.handOver.giveUpAll(graceOver), graceOver]);
     await Promise.race([this.dispatch.drain(), graceOver]);
     cancelGrace();
