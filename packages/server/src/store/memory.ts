@@ -14,6 +14,7 @@ import {
   type Flush,
   type FlushOutcome,
   type Heartbeat,
+  type Hints,
   type InboxMessage,
   type InstanceKey,
   type InstanceRow,
@@ -28,6 +29,7 @@ import {
 } from "../engine/ports/store.ts";
 import { isLater } from "./latest-heartbeats.ts";
 import { least } from "./memory/heap.ts";
+import { MemoryHints } from "./memory/hints.ts";
 import { type RunRecord, toRow } from "./memory/run-record.ts";
 import { startSlot, Tables } from "./memory/tables.ts";
 import { earliest } from "./memory/timer-queue.ts";
@@ -37,12 +39,13 @@ import { compareText } from "./text-order.ts";
 /** A store that lives as long as the provider: open it again and the data is still there. */
 export function memoryStore({ shared = false }: { readonly shared?: boolean | undefined } = {}): StoreProvider {
   const tables = new Tables();
+  const hints = shared ? new MemoryHints() : undefined;
   return {
     kind: "memory",
     shared,
     async open(options: StoreOptions): Promise<Store> {
       if (!shared) tables.shards.releaseAll();
-      return new MemoryStore(tables, options.now);
+      return new MemoryStore(tables, options.now, hints);
     },
   };
 }
@@ -52,11 +55,13 @@ class MemoryStore implements Store {
   readonly strikes = { kind: "none" } as const;
   readonly #tables: Tables;
   readonly #now: () => number;
+  readonly hints: Hints | undefined;
   #closed = false;
 
-  constructor(tables: Tables, now: () => number) {
+  constructor(tables: Tables, now: () => number, hints: Hints | undefined) {
     this.#tables = tables;
     this.#now = now;
+    this.hints = hints;
   }
 
   async beat(beat: Beat) {

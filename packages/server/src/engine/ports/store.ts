@@ -355,6 +355,21 @@ export interface AppRequests {
   drop(requests: readonly Pick<AppRequest, "tenant" | "run" | "message">[]): Promise<void>;
 }
 
+/**
+ * How nodes wake each other: word that something lies in the inbox of a shard, or that who owns what is about to change.
+ *
+ * 1. A hint may be lost, late or said twice. What it is about is durable, and is found by looking as well.
+ * 2. After a gap, in which hints may have been lost, listeners hear that anything may have happened.
+ */
+export interface Hints {
+  /** Tells the other nodes, soon: of these shards, or (undefined) that anything may have happened. Never rejects; what cannot be told is dropped. */
+  tell(shards: readonly number[] | undefined): void;
+  /** `heard` gets what was told. Returns what ends it. */
+  listen(heard: (shards: readonly number[] | undefined) => void): () => void;
+  /** Whether what others tell is heard at present. */
+  readonly healthy: boolean;
+}
+
 export type DeadLetterFilter = {
   readonly workflow?: string;
   readonly kind?: DeadLetterKind;
@@ -551,6 +566,9 @@ export interface Store {
 
   /** Given when applications can write into the same database in transactions of their own. */
   readonly requests?: AppRequests | undefined;
+
+  /** Absent where nobody else can be told. */
+  readonly hints?: Hints | undefined;
 
   /** Removes start keys older than `before` (milliseconds since the epoch). */
   expireStartKeys(before: number): Promise<void>;

@@ -14,6 +14,7 @@ import type {
   EffectKey,
   Flush,
   Heartbeat,
+  Hints,
   InboxMessage,
   InstanceKey,
   ListFilter,
@@ -49,19 +50,22 @@ const closePatience = 500;
 const groupMismatch = "WV001";
 
 type ClosableStepTransactions = StepTransactions & { close(): Promise<void> };
+type ClosableHints = Hints & { close(): Promise<void> };
 
 export class SqlStore implements Store {
   readonly kind: string;
   readonly strikes: StrikeSink;
   readonly transactions?: ClosableStepTransactions;
   readonly requests: AppRequests | undefined;
+  readonly hints: ClosableHints | undefined;
   readonly #driver: SqlDriver;
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
   /** Others reach the database as well where there are transactions: then applications may ask for something in theirs. */
-  constructor(kind: string, driver: SqlDriver, strikes: StrikeSink, transactions?: ClosableStepTransactions) {
+  constructor(kind: string, driver: SqlDriver, strikes: StrikeSink, transactions?: ClosableStepTransactions, hints?: ClosableHints) {
     this.kind = kind;
+    this.hints = hints;
     if (transactions !== undefined) this.transactions = transactions;
     this.strikes = strikes;
     this.#driver = driver;
@@ -284,7 +288,7 @@ export class SqlStore implements Store {
   }
 
   async #close(): Promise<void> {
-    await Promise.all([this.#runningEnded(), this.transactions?.close()]);
+    await Promise.all([this.#runningEnded(), this.transactions?.close(), this.hints?.close()]);
     await this.#driver.close();
   }
 
