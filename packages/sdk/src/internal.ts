@@ -1,7 +1,12 @@
 /** The seam for Wovyr's own packages: no promise of stability. */
 
+export { sendByDefault } from "#default-exchange";
+export { baseUrl } from "./client/base-url.ts";
 export * from "./client/client.ts";
 export * from "./client/client-over.ts";
+export { httpOperations } from "./client/http-operations.ts";
+export { retryOf } from "./client/retry.ts";
+export { Transport, type TransportOptions } from "./client/transport.ts";
 export * from "./define/activity-context.ts";
 export * from "./define/activity-definition.ts";
 export * from "./define/event.ts";

@@ -81,6 +81,8 @@ export function clientOver(operations: Operations): Client {
 
     import: (lines) => operations.import(linesOf(lines)),
 
+    cluster: () => operations.cluster(),
+
     batches: Object.freeze({
       async start(options: BatchOptions) {
         return (await operations.startBatchOperation(batchRequest(options))).id;

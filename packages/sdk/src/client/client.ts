@@ -15,6 +15,7 @@ import type {
   BatchDescription,
   BatchOperation,
   Border,
+  ClusterDescription,
   DeadLetterDetails,
   DeadLetterSummary,
   HistoryEvent,
@@ -232,4 +233,6 @@ export interface Client {
   import(lines: string | Iterable<string> | AsyncIterable<string>): Promise<readonly ImportedRun[]>;
   /** Operations over many runs. */
   readonly batches: Batches;
+  /** The orchestrators that share the work, as the one that is asked knows them. */
+  cluster(): Promise<ClusterDescription>;
 }

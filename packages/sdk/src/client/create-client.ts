@@ -1,7 +1,7 @@
 import { sendByDefault } from "#default-exchange";
 import { type Duration, milliseconds } from "../model/duration.ts";
-import { WovyrError } from "../model/errors.ts";
 import { checkOptions } from "../model/option.ts";
+import { baseUrl } from "./base-url.ts";
 import type { Client } from "./client.ts";
 import { clientOver } from "./client-over.ts";
 import { overFetch } from "./exchange.ts";
@@ -29,7 +29,7 @@ export function createClient(options: ClientOptions): Client {
   return clientOver(
     httpOperations(
       new Transport({
-        url: baseOf(url),
+        url: baseUrl(url, "url"),
         apiKey,
         send: fetch === undefined ? sendByDefault : overFetch((...args) => fetch(...args)),
         fetch: (...args) => (fetch ?? globalThis.fetch)(...args),
@@ -38,19 +38,4 @@ export function createClient(options: ClientOptions): Client {
       }),
     ),
   );
-}
-
-function baseOf(url: string | URL): string {
-  let base: URL;
-  try {
-    base = new URL(url);
-  } catch (cause) {
-    throw new WovyrError(`url must be an absolute URL such as "http://127.0.0.1:7420", not ${JSON.stringify(String(url))}`, {
-      code: "INVALID_OPTION",
-      cause,
-    });
-  }
-  if (base.protocol !== "http:" && base.protocol !== "https:")
-    throw new WovyrError(`url must begin with http or https, not ${base.protocol}`, { code: "INVALID_OPTION" });
-  return `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
 }

@@ -17,6 +17,7 @@ import type {
   BatchDescription,
   BatchItem,
   ClosedResult,
+  ClusterDescription,
   DeadLetterDetails,
   DeadLetterSummary,
   Delivered,
@@ -256,6 +257,10 @@ export function httpOperations(transport: Transport): Operations {
 
     async cancelBatchOperation(id, { idempotencyKey } = {}) {
       return { replayed: isReplayed(await call(routes.cancelBatchOperation, { id }, { idempotencyKey })) };
+    },
+
+    async cluster() {
+      return (await call(routes.getCluster, {})).body as ClusterDescription;
     },
 
     async health() {

@@ -15,6 +15,8 @@ export type TransportOptions = {
   /** Without a slash at its end. */
   readonly url: string;
   readonly apiKey?: string | undefined;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly send: SendRequest;
   /** For event streams. */
   readonly fetch: typeof fetch;
@@ -100,8 +102,8 @@ export class Transport {
   }
 
   #headers(accept: string): Record<string, string> {
-    const { apiKey } = this.#options;
-    return { accept, ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }) };
+    const { apiKey, headers } = this.#options;
+    return { ...headers, accept, ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }) };
   }
 
   async #reach<T>(path: string, tries: number, signal: AbortSignal | undefined, send: (url: string) => Promise<T>): Promise<T> {

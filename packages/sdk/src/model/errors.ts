@@ -78,6 +78,9 @@ export const errorCodes = {
   STORE_UNAVAILABLE: { status: 503, retryable: true },
   SHUTTING_DOWN: { status: 503, retryable: true },
   NOT_OWNER: { status: 503, retryable: true },
+  OWNER_UNREACHABLE: { status: 503, retryable: true },
+  CLUSTER_MISCONFIGURED: { status: 503, retryable: true },
+  CLUSTER_SECRET_REFUSED: { status: 403, retryable: false },
   UNREACHABLE: { status: 503, retryable: true },
   INTERNAL: { status: 500, retryable: false },
   // hosting

@@ -405,6 +405,34 @@ export type StreamItem = {
   readonly event: HistoryEvent;
 };
 
+/** An orchestrator of a cluster, as the others know it. */
+export type ClusterNode = {
+  readonly node: string;
+  /** Where others reach it; absent while it listens nowhere. */
+  readonly url?: string;
+  readonly release: string;
+  /** What it hosts, as `name@version`. */
+  readonly workflows: readonly string[];
+  /** `draining`: it hands its shards over and takes no new ones. */
+  readonly state: "active" | "draining";
+  /** The shards of the group that it owns, numbered from 0. */
+  readonly shards: readonly number[];
+  /** When its shards are free for others unless it renews its lease. */
+  readonly leaseUntil: Date;
+};
+
+/** The orchestrators of one group over one database, as the one that was asked knows them. */
+export type ClusterDescription = {
+  readonly group: string;
+  /** The node that was asked. */
+  readonly node: string;
+  readonly nodes: readonly ClusterNode[];
+  /** How many shards the group has. */
+  readonly shards: number;
+  /** Those that nobody owns at present. */
+  readonly unowned: readonly number[];
+};
+
 export interface Operations {
   listWorkflows(): Promise<readonly WorkflowInfo[]>;
   getWorkflow(name: string): Promise<WorkflowDetails>;
@@ -521,5 +549,7 @@ export interface Operations {
   getBatchOperation(id: string): Promise<BatchDescription>;
   cancelBatchOperation(id: string, options?: { readonly idempotencyKey?: string }): Promise<Delivered>;
 
+  /** Who shares the work, and who owns what. */
+  cluster(): Promise<ClusterDescription>;
   health(): Promise<{ readonly ready: boolean; readonly reason?: string }>;
 }

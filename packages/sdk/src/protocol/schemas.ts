@@ -573,6 +573,28 @@ export const BatchSchema = Type.Object(
 
 export const Accepted = Type.Object({ id: nameSchema }, { $id: "Accepted" });
 
+// ── the cluster ──
+
+const slots = Type.Array(Type.Integer({ minimum: 0 }));
+
+export const ClusterNodeSchema = Type.Object(
+  {
+    node: Type.String(),
+    url: Type.Optional(Type.String({ description: "Where others reach it; absent while it listens nowhere." })),
+    release: Type.String(),
+    workflows: Type.Array(Type.String({ description: "`name@version`" })),
+    state: choice(["active", "draining"]),
+    shards: slots,
+    leaseUntil: timestamp,
+  },
+  { $id: "ClusterNode" },
+);
+
+export const ClusterSchema = Type.Object(
+  { group: Type.String(), node: Type.String(), nodes: Type.Array(ClusterNodeSchema), shards: Type.Integer(), unowned: slots },
+  { $id: "Cluster" },
+);
+
 export const Liveness = Type.Object({ status: Type.Literal("live") }, { $id: "Liveness" });
 
 export const Readiness = Type.Object({ ready: Type.Boolean(), reason: Type.Optional(Type.String()) }, { $id: "Readiness" });
