@@ -38,10 +38,12 @@ import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits } from "./journal.ts";
 import { addedByLoading, comesAgainTo, isForSuccessor, type Mail, mailIdentity } from "./mail.ts";
 import { Ownership } from "./ownership.ts";
+import { Placement } from "./placement.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
 import { type EngineLog, guarded } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
+import type { Peers } from "./ports/peers.ts";
 import type { Random } from "./ports/random.ts";
 import { type InstanceKey, type RunImport, type Store, StoreUnavailableError } from "./ports/store.ts";
 import { recover } from "./recovery.ts";
@@ -59,6 +61,7 @@ import { Strikes } from "./strikes.ts";
 import { Timers } from "./timers.ts";
 import { type Job, Turns } from "./turns.ts";
 import { Waiters } from "./waiters.ts";
+import { WakeUps } from "./wake-ups.ts";
 
 export type EngineLimits = {
   readonly execution: ExecutionLimits;
@@ -88,8 +91,12 @@ export type EngineOptions = {
   readonly group: string;
   readonly shards: number;
   readonly node: string;
+  /** Whether other processes reach the store, known to this node or not. */
+  readonly shared?: boolean | undefined;
   /** Where other nodes reach it, once that is known. */
   readonly url?: () => string | undefined;
+  /** How this node reaches others. */
+  readonly peers?: Peers | undefined;
   /** Of the code that it runs. */
   readonly release?: string | undefined;
   /** Milliseconds. */
@@ -121,6 +128,9 @@ const storePatience = 1_000;
 
 const notOwned = (): ApiError => new ApiError("This node no longer owns the instance; try again.", { code: "NOT_OWNER" });
 
+/** Of 256 shards one is found by then, for sure enough. */
+const mostDraws = 10_000;
+
 type ResetFact = Extract<Incoming, { type: "ResetRequested" }>;
 
 export class Engine {
@@ -146,6 +156,8 @@ export class Engine {
   readonly timers: Timers;
   readonly revival: Revival;
   readonly inbox: Inbox;
+  readonly placement: Placement;
+  readonly wakeUps: WakeUps;
   readonly requests: Requests;
   readonly heldMail: HeldMail;
   readonly #settlement: Settlement;
@@ -231,6 +243,8 @@ export class Engine {
     });
     this.revival = new Revival(this);
     this.inbox = new Inbox(this);
+    this.placement = new Placement(options.node, this.ownership, (shard) => this.handOver.isClosing(shard), { clock, log });
+    this.wakeUps = new WakeUps(this);
     this.requests = new Requests(this);
     this.heldMail = new HeldMail(this);
     this.#settlement = new Settlement(this);
@@ -255,6 +269,7 @@ export class Engine {
 
   /** Joins the group and recovers what was running in the shards that it gets; resolves then, or after `patience` milliseconds without any. */
   async start(patience: number): Promise<void> {
+    this.wakeUps.start();
     await this.ownership.start(patience);
     await this.#recovery;
   }
@@ -292,8 +307,9 @@ export class Engine {
     return this.#closed;
   }
 
+  /** Whether it can answer: what it owns is recovered, or others own everything. */
   get ready(): boolean {
-    return this.unavailable === undefined && this.#recovered;
+    return this.unavailable === undefined && (this.#recovered || this.placement.forNew().kind === "there");
   }
 
   /** Whether nothing is under way but attempts: no turn, no load, no flush. Only time, an attempt or a message from outside can change anything then. */
@@ -329,7 +345,9 @@ export class Engine {
     // A store that does not answer learns by the lease.
     const released = this.ownership.release();
     if (answers) await this.#atMost(storePatience, released);
+    this.wakeUps.left();
     this.#closed = true;
+    this.wakeUps.stop();
     this.journal.stop();
     this.hub.close();
     for (const waiters of [this.waiters, this.updates])
@@ -512,6 +530,15 @@ export class Engine {
     this.#lastRunId = runIdAfter(this.#lastRunId, clock.now(), random);
     // One that was made elsewhere, by a clock that was ahead, sets no pace for the others.
     return this.#lastRunId > after ? this.#lastRunId : runIdAfter(after, clock.now(), random);
+  }
+
+  /** One that, as the id of an instance, belongs to a shard of this node, while it owns any. */
+  newOwnRunId(tenant: string): string {
+    const { ownership } = this;
+    for (let tries = 1; ; tries += 1) {
+      const run = this.newRunId();
+      if (this.mayEnter(this.shardOf(tenant, run)) || ownership.shards.length === 0 || tries === mostDraws) return run;
+    }
   }
 
   newSeed(): string {

@@ -5,32 +5,33 @@
  * 2. The same key with the same request is one start, however often it is asked for and from how many callers at once.
  */
 import { ApiError } from "@wovyr/sdk";
-import type { BatchItem, ClosedResult, StartRequest, StartResponse, Status, WorkflowDefinition } from "@wovyr/sdk/internal";
+import type { BatchItem, ClosedResult, Operations, StartRequest, StartResponse, Status, WorkflowDefinition } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
-import type { Mail } from "./mail.ts";
-import type { Messages } from "./messages.ts";
+import { type Mail, mailIdentity } from "./mail.ts";
 import type { InstanceRow } from "./ports/store.ts";
-import { closedResult, isClosedResult, type Results } from "./results.ts";
+import { closedResult, isClosedResult } from "./results.ts";
 import { eventKey, instanceExists, newStart, type Start, StartRefused, startEvent, startedRunGone, startKeyConflict } from "./start.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { statusOf } from "./views.ts";
 
-const maxBatch = 1_000;
+export const maxBatch = 1_000;
 
 /** How the run that was started ended; another one may go on from it. */
 type FirstResult = ReturnType<typeof closedResult>;
 
 export class Starting {
   readonly #tenancy: Tenancy;
-  readonly #results: Results;
-  readonly #messages: Messages;
+  readonly #anywhere: () => Pick<Operations, "result" | "sendEvent">;
   readonly #startsInFlight: Map<string, Promise<StartResponse>>;
 
-  /** `startsInFlight` is shared by all tenants. */
-  constructor(tenancy: Tenancy, results: Results, messages: Messages, startsInFlight: Map<string, Promise<StartResponse>>) {
+  /** `anywhere` reaches runs that are there already; `startsInFlight` is shared by all tenants. */
+  constructor(
+    tenancy: Tenancy,
+    anywhere: () => Pick<Operations, "result" | "sendEvent">,
+    startsInFlight: Map<string, Promise<StartResponse>>,
+  ) {
     this.#tenancy = tenancy;
-    this.#results = results;
-    this.#messages = messages;
+    this.#anywhere = anywhere;
     this.#startsInFlight = startsInFlight;
   }
 
@@ -76,7 +77,7 @@ export class Starting {
     const event = startEvent(definition, request, { newId: () => engine.newRunId(), limit: engine.options.limits.execution.payload });
     const also: Mail[] = event === undefined ? [] : [{ fact: event }];
     if (request.id !== undefined && engine.table.open(this.#tenancy.tenant, id) !== undefined && start.create.startKey === undefined)
-      return this.#taken(engine, start, request);
+      return this.#taken(engine, start, request, () => this.#startOnce(request));
     const wait = request.wait ?? 0;
     const result = wait > 0 ? this.#resultOf(engine, start, wait, request.signal) : undefined;
     let status: Status = "Running";
@@ -90,7 +91,7 @@ export class Starting {
       });
     } catch (error) {
       result?.giveUp();
-      if (error instanceof StartRefused) return this.#taken(engine, start, request);
+      if (error instanceof StartRefused) return this.#taken(engine, start, request, () => this.#startOnce(request));
       throw error;
     }
     const first = await result?.promise;
@@ -105,15 +106,54 @@ export class Starting {
     };
   }
 
+  /** Makes a run durable for whoever will own it: its start is in its inbox. */
+  async startWithoutOwner(request: StartRequest): Promise<StartResponse> {
+    const engine = this.#tenancy.engine();
+    const { registry, store, clock, limits } = engine.options;
+    const definition = registry.forStart(request.workflow, request.version);
+    const start = this.#startOf(engine, definition, request);
+    const event = startEvent(definition, request, { newId: () => engine.newRunId(), limit: limits.execution.payload });
+    const { id, run, shard } = start.identity;
+    const { workflow, version, correlationId = id, startKey } = start.create;
+    const outcome = await store.importRun({
+      row: {
+        tenant: this.#tenancy.tenant,
+        run,
+        id,
+        shard,
+        workflow,
+        version,
+        correlationId,
+        status: "open",
+        busy: false,
+        tail: 0,
+        createdAt: clock.now(),
+      },
+      attributes: {},
+      turns: [],
+      inbox: await Promise.all(
+        [start.fact, ...(event === undefined ? [] : [event])].map(async (fact) => ({
+          message: mailIdentity(fact),
+          fact: await engine.rows.encodeFact(fact),
+        })),
+      ),
+      ...(startKey !== undefined && { startKey }),
+    });
+    if (outcome !== "done") return this.#taken(engine, start, request, () => this.startWithoutOwner(request));
+    engine.wakeUps.arrived({ tenant: this.#tenancy.tenant, run }, shard);
+    return { id, runId: run, status: "Running", created: true, replayed: false };
+  }
+
   /** The result of a chain of runs, if it comes in time. */
   async #closedIn(id: string, runId: string, wait: number, signal: AbortSignal | undefined): Promise<ClosedResult | undefined> {
-    const result = await this.#results.result(id, { runId, wait, ...(signal !== undefined && { signal }) });
+    const result = await this.#anywhere().result(id, { runId, wait, ...(signal !== undefined && { signal }) });
     return isClosedResult(result) ? result : undefined;
   }
 
   #startOf(engine: Engine, definition: WorkflowDefinition, request: StartRequest): Start {
     const { tenant } = this.#tenancy;
-    const run = engine.newRunId();
+    // Without an id of its own it has that of its run: one by which it is this node's.
+    const run = request.id === undefined ? engine.newOwnRunId(tenant) : engine.newRunId();
     const { limits, clock } = engine.options;
     const making = { run, seed: engine.newSeed(), now: clock.now(), limit: limits.execution.payload };
     const { create, fact } = newStart(definition, request, making);
@@ -152,7 +192,7 @@ export class Starting {
   }
 
   /** An identity of the start is in use: answer a repeated request again, return the instance that is there, or say which it is. */
-  async #taken(engine: Engine, start: Start, request: StartRequest): Promise<StartResponse> {
+  async #taken(engine: Engine, start: Start, request: StartRequest, again: () => Promise<StartResponse>): Promise<StartResponse> {
     const { store } = engine.options;
     const { id, workflow } = start.identity;
     const { startKey } = start.create;
@@ -166,12 +206,12 @@ export class Starting {
       const { unavailable } = engine;
       if (unavailable !== undefined) throw unavailable;
       // It closed meanwhile: the id is free.
-      return this.#startOnce(request);
+      return again();
     }
     if (request.event !== undefined && open.workflow === workflow) {
       const { name, payload } = request.event;
       const idempotencyKey = eventKey(request);
-      const { replayed } = await this.#messages.sendEvent(id, name, payload, {
+      const { replayed } = await this.#anywhere().sendEvent(id, name, payload, {
         runId: open.run,
         ...(idempotencyKey !== undefined && { idempotencyKey }),
       });
@@ -197,7 +237,7 @@ export class Starting {
   }
 
   async #existing(row: InstanceRow, replayed: boolean, request: StartRequest): Promise<StartResponse> {
-    const result = request.wait === undefined ? undefined : await this.#results.result(row.id, { runId: row.run, wait: request.wait });
+    const result = request.wait === undefined ? undefined : await this.#anywhere().result(row.id, { runId: row.run, wait: request.wait });
     const status = result?.status ?? statusOf(row);
     return {
       id: row.id,

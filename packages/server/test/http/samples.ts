@@ -80,6 +80,7 @@ export const samples: { readonly [K in OperationId]: Sample } = {
   resolveDeadLetters: { body: { letters: { ids: ["a1.0~none"] }, output: 1 }, status: 202 },
   failDeadLetters: { body: { letters: { name: "flaky", code: "BUSY", since: "2026-01-01T00:00:00Z" } }, status: 202 },
   discardDeadLetters: { body: { letters: { kind: "event" }, id: "discarded" }, status: 202 },
+  getCluster: { status: 200 },
   live: { status: 200 },
   ready: { status: 200 },
   openapi: { status: 200 },

@@ -195,6 +195,7 @@ export class OperationsRelay {
       getBatchOperation: (id) => this.#call(`batches.get(${id})`, (operations) => operations.getBatchOperation(id)),
       cancelBatchOperation: (id, options) =>
         this.#call(`batches.cancel(${id})`, (operations) => operations.cancelBatchOperation(id, options)),
+      cluster: () => this.#call("cluster()", (operations) => operations.cluster()),
       health: () => this.#call("health()", (operations) => operations.health()),
     };
   }

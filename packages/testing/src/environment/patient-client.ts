@@ -25,5 +25,6 @@ export function patientClient(client: Client, patiently: Await): Client {
     list: (filter) => client.list(filter),
     import: (lines) => client.import(lines),
     batches: client.batches,
+    cluster: () => client.cluster(),
   };
 }
