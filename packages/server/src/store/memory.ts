@@ -26,8 +26,10 @@ import {
   type StoreProvider,
   StoreUnavailableError,
 } from "../engine/ports/store.ts";
+import type { TaskStore } from "../engine/ports/tasks.ts";
 import { isLater } from "./latest-heartbeats.ts";
 import { least } from "./memory/heap.ts";
+import { memoryTasks } from "./memory/tasks.ts";
 import { type RunRecord, toRow } from "./memory/run-record.ts";
 import { startSlot, Tables } from "./memory/tables.ts";
 import { earliest } from "./memory/timer-queue.ts";
@@ -54,9 +56,12 @@ class MemoryStore implements Store {
   readonly #now: () => number;
   #closed = false;
 
+  readonly tasks: TaskStore;
+
   constructor(tables: Tables, now: () => number) {
     this.#tables = tables;
     this.#now = now;
+    this.tasks = memoryTasks(() => this.#open(), now);
   }
 
   async beat(beat: Beat) {
@@ -70,7 +75,7 @@ class MemoryStore implements Store {
   }
 
   async commit(flush: Flush): Promise<FlushOutcome> {
-    return this.#open().commit(flush);
+    return this.#open().commit(flush, this.#now());
   }
 
   async post(messages: readonly InboxMessage[]) {

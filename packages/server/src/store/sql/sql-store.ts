@@ -26,6 +26,7 @@ import type {
   StrikeSink,
 } from "../../engine/ports/store.ts";
 import { StoreUnavailableError } from "../../engine/ports/store.ts";
+import type { TaskStore } from "../../engine/ports/tasks.ts";
 import { isStorable, messageProblem } from "../storable.ts";
 import { deleteRuns, listClosedBefore } from "./closed-runs.ts";
 import { commit } from "./commit.ts";
@@ -41,6 +42,7 @@ import { expirePublications, publish } from "./publications.ts";
 import { sqlRequests } from "./requests.ts";
 import { readInstance, readMessage, readTurn } from "./rows.ts";
 import { importRun } from "./run-import.ts";
+import { sqlTasks } from "./tasks.ts";
 import { expireStepOutcomes, readStepOutcomes, saveStepOutcome } from "./step-outcomes.ts";
 import { arrayLiteral, textList } from "./text-list.ts";
 
@@ -55,6 +57,7 @@ export class SqlStore implements Store {
   readonly strikes: StrikeSink;
   readonly transactions?: ClosableStepTransactions;
   readonly requests: AppRequests | undefined;
+  readonly tasks: TaskStore;
   readonly #driver: SqlDriver;
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
@@ -65,6 +68,7 @@ export class SqlStore implements Store {
     if (transactions !== undefined) this.transactions = transactions;
     this.strikes = strikes;
     this.#driver = driver;
+    this.tasks = sqlTasks((lane, text, params) => this.#query(lane, text, params));
     this.requests = transactions && sqlRequests((lane, text, params) => this.#query(lane, text, params));
   }
 
