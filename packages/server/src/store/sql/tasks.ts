@@ -16,7 +16,7 @@ import { arrayLiteral } from "./text-list.ts";
 
 type Row = readonly SqlValue[];
 
-const textArray = (index: number) => `array(select json_array_elements_text($${index}::json))`;
+const textArray = (index: number) => `array(select json_array_elements_text($${index}::text::json))`;
 
 export function sqlTasks(query: SqlQuery): TaskStore {
   return {
