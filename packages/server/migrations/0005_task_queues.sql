@@ -101,8 +101,8 @@ $$;
 -- Within a priority the tenants that have a task come one after the other, from the one after `after_tenant` on, each by a probe of the index: a backlog of one
 -- is passed over and never read. What is left after one task each is shared out in further rounds.
 CREATE FUNCTION "wovyr"."claim_tasks_1"(
-  asked_queue text, asked_activities text[], asked_labels text[], asked_worker text, tokens text[], lease bigint, after_tenant text
-) RETURNS TABLE("token" text, "tenant" text, "run" text, "effect" text, "name" text, "attempt" integer, "input" text, "about" text, "details" text)
+  asked_queue text, asked_activities text[], asked_labels text[], workers text[], tokens text[], lease bigint, after_tenant text
+) RETURNS TABLE("token" text, "worker" text, "tenant" text, "run" text, "effect" text, "name" text, "attempt" integer, "input" text, "about" text, "details" text)
 LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = on
 SET plan_cache_mode = force_generic_plan AS $$
@@ -157,11 +157,11 @@ begin
         ), numbered as materialized (
           select c.tid, claimed + row_number() over (order by c.position) as place from chosen c
         )
-        update wovyr.tasks w set state = 'leased', token = tokens[n.place], worker = asked_worker, lease_until = at + lease,
+        update wovyr.tasks w set state = 'leased', token = tokens[n.place], worker = workers[n.place], lease_until = at + lease,
           run_until = at + w.run_within, beat_until = at + w.beat_within,
           due = least(at + lease, w.close_by, at + w.run_within, at + w.beat_within)
         from numbered n where w.ctid = n.tid
-        returning w.token, w.tenant, w.run, w.effect, w.name, w.attempt, w.input, w.about, w.details;
+        returning w.token, w.worker, w.tenant, w.run, w.effect, w.name, w.attempt, w.input, w.about, w.details;
         get diagnostics got = row_count;
         claimed := claimed + got;
         round_got := round_got + got;

@@ -101,7 +101,19 @@ function callable<Extra extends object>(definition: ActivityDefinition, extra?: 
     Extra;
 }
 
-const known = ["input", "output", "retry", "timeout", "semantics", "onExhausted", "classify", "circuitBreaker", "queue", "requires", "errors"];
+const known = [
+  "input",
+  "output",
+  "retry",
+  "timeout",
+  "semantics",
+  "onExhausted",
+  "classify",
+  "circuitBreaker",
+  "queue",
+  "requires",
+  "errors",
+];
 
 function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknown]): ActivityDefinition {
   checkName(name, "the name of an activity");

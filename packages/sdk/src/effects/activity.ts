@@ -1,7 +1,7 @@
 import type { ActivityDefinition } from "../define/activity-definition.ts";
+import { checkQueued } from "../model/task-queue.ts";
 import { type CallOptions, checkCallOptions } from "./call-options.ts";
 import { type CompensateOptions, type CompensateWhen, type Compensation, compensationOf, type Undone } from "./compensation.ts";
-import { checkQueued } from "../model/task-queue.ts";
 import { type Branch, type CallSite, captureSite, Effect } from "./effect.ts";
 
 export { noOptions } from "./call-options.ts";

@@ -23,8 +23,8 @@ import type {
   Turn,
 } from "./history.ts";
 import { InvalidTransition } from "./invalid-transition.ts";
-import { workerLossLimit } from "./task-queue.ts";
 import { isUndoing, type OpenCompensation, OpenCompensations, ofRun } from "./open-compensation.ts";
+import { workerLossLimit } from "./task-queue.ts";
 
 const anyEnd = ["Completed", "Failed", "TimedOut", "Cancelled", "Terminated", "ContinuedAsNew"] as const;
 const isEnd = (status: Status): boolean => instanceTransitions[status].length === 0;

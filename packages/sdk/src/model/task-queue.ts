@@ -12,9 +12,12 @@ export const mostLabels = 64;
 /** Throws INVALID_OPTION: the transaction of a transactional activity is one of the orchestrator's own process. */
 export function checkQueued(semantics: Semantics | undefined, what: string): void {
   if (semantics === "transactional")
-    throw new WovyrError(`${what} is transactional, and its transaction is open in the process of the orchestrator: it cannot run on a queue`, {
-      code: "INVALID_OPTION",
-    });
+    throw new WovyrError(
+      `${what} is transactional, and its transaction is open in the process of the orchestrator: it cannot run on a queue`,
+      {
+        code: "INVALID_OPTION",
+      },
+    );
 }
 
 /** Throws INVALID_OPTION. */

@@ -10,6 +10,7 @@ import type { FailureKind } from "../model/failure-kind.ts";
 import type { CancelMode, ClosedStatus, CompensationDecision, Status } from "../model/history.ts";
 import type { CompensationState } from "../model/open-compensation.ts";
 import type { RunTimeouts } from "../model/run-timeouts.ts";
+import type { TaskOperations } from "./task-operations.ts";
 
 /** An error as the API shows it: a `Failure` with its fields decoded. */
 export type FailureView = {
@@ -405,7 +406,7 @@ export type StreamItem = {
   readonly event: HistoryEvent;
 };
 
-export interface Operations {
+export interface Operations extends TaskOperations {
   listWorkflows(): Promise<readonly WorkflowInfo[]>;
   getWorkflow(name: string): Promise<WorkflowDetails>;
 

@@ -62,6 +62,7 @@ import {
   WorkflowList,
 } from "./schemas.ts";
 import { statuses } from "./status.ts";
+import { taskRoutes } from "./task-routes.ts";
 
 export type RouteAnswer = {
   readonly description: string;
@@ -569,6 +570,7 @@ export const routes = {
   discardDeadLetters: letterDecisions("discard", "Drop many runs or events that nobody wants any more", DecisionsBody),
   failDeadLetter: letterDecision("fail", "Let the work fail: whoever waits for it gets the failure", DecisionBody, []),
   discardDeadLetter: letterDecision("discard", "Drop a run or an event that nobody wants any more", DecisionBody, []),
+  ...taskRoutes,
   live: {
     method: "GET",
     path: "/health/live",

@@ -92,7 +92,7 @@ export class EngineHost {
     opened?.(store);
     // Nobody else can reach an exclusive store: opening it has removed whoever was in it before.
     const deadOwners = provider.shared ? options.deadOwners : () => [];
-    const engine = new Engine({ ...options, store, deadOwners });
+    const engine = new Engine({ isShared: provider.shared, ...options, store, deadOwners });
     this.#engine = engine;
     try {
       await engine.start(options.lease * 1.5);

@@ -18,6 +18,7 @@ import { Reading } from "./reading.ts";
 import { Removal } from "./removal.ts";
 import { Results } from "./results.ts";
 import { Starting } from "./starting.ts";
+import { taskOperations } from "./task-operations.ts";
 import { Tenancy } from "./tenancy.ts";
 import { Transfer } from "./transfer.ts";
 
@@ -76,6 +77,8 @@ export function localOperations(tenant: string, engine: () => Engine, startsInFl
     startBatchOperation: (request) => batches.start(request),
     getBatchOperation: (id) => batches.get(id),
     cancelBatchOperation: (id, options) => batches.cancel(id, options),
+
+    ...taskOperations(engine),
 
     health: async () => healthOf(engine()),
   };

@@ -29,9 +29,9 @@ import {
 import type { TaskStore } from "../engine/ports/tasks.ts";
 import { isLater } from "./latest-heartbeats.ts";
 import { least } from "./memory/heap.ts";
-import { memoryTasks } from "./memory/tasks.ts";
 import { type RunRecord, toRow } from "./memory/run-record.ts";
 import { startSlot, Tables } from "./memory/tables.ts";
+import { memoryTasks } from "./memory/tasks.ts";
 import { earliest } from "./memory/timer-queue.ts";
 import { checkImport, checkStorable, messageProblem } from "./storable.ts";
 import { compareText } from "./text-order.ts";

@@ -127,6 +127,8 @@ export class Session {
       loop: this.#loop(),
       log: this.#lively(log),
       executor: this.#executor(),
+      // What goes to a task queue is run as if a worker were there.
+      localQueues: "all",
       codec: codec && this.#countedCodec(codec),
       group: "default",
       shards,

@@ -69,6 +69,8 @@ export class ReplayBench {
       newRunId: () => `replayed-${this.#runs++}`,
       limits,
       eventSchema: () => undefined,
+      judged: (_instance, fact) => fact,
+      isQueued: () => false,
       announce: () => {},
       settle: () => {},
       turnEnded: (_instance, turn) => this.#made(turn.facts),

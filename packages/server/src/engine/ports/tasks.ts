@@ -42,9 +42,8 @@ export type TaskClaim = {
   /** Names of activities that the worker has; undefined: whatever is in the queue. */
   readonly activities?: readonly string[] | undefined;
   readonly labels: readonly string[];
-  readonly worker: string;
-  /** Fresh ones, as many as tasks are wanted. */
-  readonly tokens: readonly string[];
+  /** As many as tasks are wanted: under which token, a fresh one, each is leased to whom. */
+  readonly places: readonly { readonly token: string; readonly worker: string }[];
   /** Milliseconds. */
   readonly lease: number;
   /** The tenant that was served last: the next one comes first. Means nothing among tasks of different priority. */
@@ -54,6 +53,7 @@ export type TaskClaim = {
 export type ClaimedTask = InstanceKey &
   Pick<TaskWrite, "effect" | "queue" | "name" | "attempt" | "input" | "about"> & {
     readonly token: string;
+    readonly worker: string;
     /** What the attempts before told last, a payload. */
     readonly details?: string;
   };
@@ -120,7 +120,7 @@ export type KnownWorker = { readonly id: string; readonly about: string; readonl
 export const sweptFor = 10_000;
 
 export interface TaskStore {
-  /** Never more than there are tokens. By priority, then in turns to tenants, then in the order in which they were asked for. */
+  /** Never more than there are places. By priority, then in turns to tenants, then in the order in which they were asked for. */
   claim(claim: TaskClaim): Promise<readonly ClaimedTask[]>;
   /** Says which tokens hold their lease, each prolonged. */
   renew(renewals: readonly TaskRenewal[]): Promise<ReadonlySet<string>>;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ClaimedTask, TaskClaim, TaskWrite } from "../../engine/ports/tasks.ts";
-import { commit, firstTurn, inboxOf, laterTurn, next, type Scenario, scenario, shard, start, unique } from "./scenario.ts";
+import { commit, firstTurn, inboxOf, laterTurn, next, scenario, shard, start, unique } from "./scenario.ts";
 import type { Suite } from "./suite.ts";
 
 const hour = 3_600_000;
@@ -18,12 +18,12 @@ export function tasks({ test, store }: Suite): void {
     about: '{"a":1}',
     ...details,
   });
-  const claim = (queue: string, count: number, details: Partial<TaskClaim> = {}): Promise<readonly ClaimedTask[]> =>
+  type Details = Partial<TaskClaim> & { readonly worker?: string };
+  const claim = (queue: string, count: number, { worker = "w", ...details }: Details = {}): Promise<readonly ClaimedTask[]> =>
     store().tasks.claim({
       queue,
       labels: [],
-      worker: "w",
-      tokens: Array.from({ length: count }, () => unique("token-")),
+      places: Array.from({ length: count }, () => ({ token: unique("token-"), worker })),
       lease: hour,
       afterTenant: "",
       ...details,
@@ -47,6 +47,7 @@ export function tasks({ test, store }: Suite): void {
       tenant: at.tenant,
       run: turn.run,
       effect: "1",
+      worker: "w",
       queue,
       name: "render",
       attempt: 1,
@@ -243,7 +244,10 @@ export function tasks({ test, store }: Suite): void {
     await store().tasks.saveWorkers([{ id, about: '{"b":2}', within: hour }]);
     const worker = await known();
     assert.deepEqual([worker?.about, worker?.isOverdue], ['{"b":2}', false]);
-    assert.deepEqual((await store().tasks.listWorkers({ after: id, limit: 1 })).filter((each) => each.id <= id), []);
+    assert.deepEqual(
+      (await store().tasks.listWorkers({ after: id, limit: 1 })).filter((each) => each.id <= id),
+      [],
+    );
     await store().tasks.expire(hour);
     assert.ok((await known()) !== undefined);
     await store().tasks.expire(-1_000);

@@ -3,6 +3,8 @@
  *
  * 1. Waiting tasks of a queue stand by priority, then by tenant, then by position; a task that waits again keeps its position.
  */
+
+import type { EffectKey, InboxMessage, InstanceKey } from "../../engine/ports/store.ts";
 import {
   type ClaimedTask,
   type KnownWorker,
@@ -17,7 +19,6 @@ import {
   type TaskWrite,
   type WorkerRow,
 } from "../../engine/ports/tasks.ts";
-import type { EffectKey, InboxMessage, InstanceKey } from "../../engine/ports/store.ts";
 import { settledFact, settledMessage } from "../settled-task.ts";
 import { compareText } from "../text-order.ts";
 import { EffectRows } from "./effect-rows.ts";
@@ -84,19 +85,19 @@ export class TaskTable {
     this.#tasks.remove(task);
   }
 
-  claim({ queue, activities, labels, worker, tokens, lease, afterTenant }: TaskClaim, now: number): ClaimedTask[] {
+  claim({ queue, activities, labels, places, lease, afterTenant }: TaskClaim, now: number): ClaimedTask[] {
     const fits = (task: Task) =>
       (activities === undefined || activities.includes(task.name)) && task.requires.every((label) => labels.includes(label));
-    const chosen = this.#queues.get(queue)?.first(tokens.length, afterTenant, fits) ?? [];
+    const chosen = this.#queues.get(queue)?.first(places.length, afterTenant, fits) ?? [];
     return chosen.map((task, index) => {
-      const token = tokens[index] as string;
+      const { token, worker } = places[index] as TaskClaim["places"][number];
       this.#queues.get(queue)?.delete(task);
       const { runWithin, beatWithin } = task;
       const runUntil = after(now, runWithin);
       Object.assign(task, { state: "leased", token, worker, leaseUntil: now + lease, runUntil, beatUntil: after(now, beatWithin) });
       this.#leases.set(token, task);
       const { tenant, run, effect, name, attempt, input, about, details } = task;
-      return { token, tenant, run, effect, queue, name, attempt, input, about, ...(details !== undefined && { details }) };
+      return { token, worker, tenant, run, effect, queue, name, attempt, input, about, ...(details !== undefined && { details }) };
     });
   }
 

@@ -42,8 +42,8 @@ import { expirePublications, publish } from "./publications.ts";
 import { sqlRequests } from "./requests.ts";
 import { readInstance, readMessage, readTurn } from "./rows.ts";
 import { importRun } from "./run-import.ts";
-import { sqlTasks } from "./tasks.ts";
 import { expireStepOutcomes, readStepOutcomes, saveStepOutcome } from "./step-outcomes.ts";
+import { sqlTasks } from "./tasks.ts";
 import { arrayLiteral, textList } from "./text-list.ts";
 
 const tries = 6;

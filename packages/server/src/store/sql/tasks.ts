@@ -20,23 +20,24 @@ const textArray = (index: number) => `array(select json_array_elements_text($${i
 
 export function sqlTasks(query: SqlQuery): TaskStore {
   return {
-    async claim({ queue, activities, labels, worker, tokens, lease, afterTenant }): Promise<readonly ClaimedTask[]> {
-      if (tokens.length === 0 || !isStorable(queue) || !isStorable(worker)) return [];
+    async claim({ queue, activities, labels, places, lease, afterTenant }): Promise<readonly ClaimedTask[]> {
+      if (places.length === 0 || !isStorable(queue)) return [];
       const rows = await query(
         "write",
-        `select * from wovyr.claim_tasks_1($1, case when $2::text is null then null else ${textArray(2)} end, ${textArray(3)}, $4, ${textArray(5)}, $6, $7)`,
+        `select * from wovyr.claim_tasks_1($1, case when $2::text is null then null else ${textArray(2)} end, ${textArray(3)}, ${textArray(4)}, ${textArray(5)}, $6, $7)`,
         [
           queue,
           activities === undefined ? null : JSON.stringify(activities),
           JSON.stringify(labels),
-          worker,
-          JSON.stringify(tokens),
+          JSON.stringify(places.map(({ worker }) => worker)),
+          JSON.stringify(places.map(({ token }) => token)),
           lease,
           afterTenant,
         ],
       );
-      return rows.map(([token, tenant, run, effect, name, attempt, input, about, details]) => ({
+      return rows.map(([token, worker, tenant, run, effect, name, attempt, input, about, details]) => ({
         token: String(token),
+        worker: String(worker),
         tenant: String(tenant),
         run: String(run),
         effect: String(effect),
