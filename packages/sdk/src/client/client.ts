@@ -24,6 +24,7 @@ import type {
   Published,
   StartEvent,
 } from "../protocol/operations.ts";
+import type { QueueInfo, WorkerInfo } from "../protocol/task-operations.ts";
 
 export type StartOptions = {
   /** Default: a random one. */
@@ -232,4 +233,8 @@ export interface Client {
   import(lines: string | Iterable<string> | AsyncIterable<string>): Promise<readonly ImportedRun[]>;
   /** Operations over many runs. */
   readonly batches: Batches;
+  /** Workers of task queues, as they told of themselves last, by id. */
+  workers(): AsyncIterable<WorkerInfo>;
+  /** Queues in which tasks are, by name. */
+  queues(): Promise<readonly QueueInfo[]>;
 }

@@ -135,7 +135,9 @@ export type InstanceDescription = InstanceSummary & {
     readonly nextRetryAt?: Date;
     /** While it waits for somebody to decide: by what id. */
     readonly deadLetter?: string;
-    /** How often its process died while it ran. */
+    /** The task queue from which a worker takes it. */
+    readonly queue?: string;
+    /** How often its process, or its worker, died while it ran. */
     readonly losses?: number;
     /** What an attempt before the present one told last by `ctx.heartbeat()`. */
     readonly lastHeartbeat?: unknown;

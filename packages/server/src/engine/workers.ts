@@ -5,6 +5,7 @@
  * 2. Workers that are Stopped or Lost are forgotten after a day.
  */
 import { checkLabels, checkName, type Page, type WorkerInfo, type WorkerReport } from "@wovyr/sdk/internal";
+import { cursorAfter, runOfCursor } from "./cursor.ts";
 import type { Engine } from "./engine.ts";
 import { Gathered } from "./gathered.ts";
 import type { KnownWorker, WorkerRow } from "./ports/tasks.ts";
@@ -42,10 +43,10 @@ export class Workers {
   }
 
   async list({ cursor, limit = defaultPage }: { readonly cursor?: string; readonly limit?: number } = {}): Promise<Page<WorkerInfo>> {
-    const after = cursor === undefined ? undefined : checkName(cursor, "the cursor");
+    const after = cursor === undefined ? undefined : runOfCursor(cursor);
     const workers = await this.#engine.options.store.tasks.listWorkers({ ...(after !== undefined && { after }), limit });
     const last = workers[workers.length - 1];
-    return { items: workers.map(infoOf), ...(last !== undefined && workers.length === limit && { nextCursor: last.id }) };
+    return { items: workers.map(infoOf), ...(last !== undefined && workers.length === limit && { nextCursor: cursorAfter(last.id) }) };
   }
 }
 

@@ -25,5 +25,7 @@ export function patientClient(client: Client, patiently: Await): Client {
     list: (filter) => client.list(filter),
     import: (lines) => client.import(lines),
     batches: client.batches,
+    workers: () => client.workers(),
+    queues: () => client.queues(),
   };
 }
