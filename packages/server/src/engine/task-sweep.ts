@@ -28,6 +28,11 @@ export class TaskSweep {
     this.#engine = engine;
   }
 
+  /** When it looks next, in milliseconds since the epoch; undefined when nothing is to be looked for. */
+  get nextDue(): number | undefined {
+    return this.#due === Number.POSITIVE_INFINITY ? undefined : this.#due;
+  }
+
   start(): void {
     this.#running = true;
     this.within(0);
