@@ -58,7 +58,8 @@ ALTER TABLE "wovyr"."tasks" SET (fillfactor = 60, autovacuum_vacuum_scale_factor
 -- 1. A task is 'waiting', 'leased' (it has a token) or 'ended' (its lease or a time limit has passed, and its run is to be told). `due` is when somebody has
 --    to look at it, whatever the reason.
 -- 2. Leases and limits go by this clock, in milliseconds since the epoch.
--- 3. Lists come as JSON. Every table is reached by an index, whatever the statistics say, as in `commit_1`.
+-- 3. Lists come as JSON. Every table is reached by an index, whatever the statistics say, as in `commit_1`; but rows are changed by their keys, never by their
+--    `ctid`: others change them meanwhile (a sign of life comes while a task is handed back), and the change then goes on from theirs.
 CREATE FUNCTION "wovyr"."now_1"() RETURNS bigint LANGUAGE sql VOLATILE AS $$
   select (extract(epoch from clock_timestamp()) * 1000)::bigint
 $$;
@@ -72,15 +73,12 @@ declare
   at bigint := wovyr.now_1();
 begin
   delete from wovyr.tasks w using (
-    select found.tid
+    select i.tenant, i.run, d.effect
     from json_to_recordset(items::json) i(turn bigint, tenant text, run text, done json)
     cross join lateral json_array_elements_text(i.done) d(effect)
-    cross join lateral (
-      select r.ctid as tid from wovyr.tasks r where r.tenant = i.tenant and r.run = i.run and r.effect = d.effect offset 0
-    ) found
     where accepted is null or i.turn = any (accepted)
     offset 0
-  ) t where w.ctid = t.tid;
+  ) t where w.tenant = t.tenant and w.run = t.run and w.effect = t.effect;
   insert into wovyr.tasks as w
     (due, start_by, close_by, run_within, beat_within, shard, priority, attempt, losses, state, tenant, run, effect, queue, name, requires, worker, about,
       details, input)
@@ -150,17 +148,17 @@ begin
         exit when claimed >= wanted;
         return query
         with chosen as materialized (
-          select t.ctid as tid, t.position from wovyr.tasks t
+          select t.tenant, t.run, t.effect, t.position from wovyr.tasks t
           where t.state = 'waiting' and t.queue = asked_queue and t.priority = level and t.tenant = one
             and (asked_activities is null or t.name = any (asked_activities)) and string_to_array(t.requires, ' ') <@ asked_labels
           order by t.position limit least(share, wanted - claimed) for update skip locked
         ), numbered as materialized (
-          select c.tid, claimed + row_number() over (order by c.position) as place from chosen c
+          select c.tenant, c.run, c.effect, claimed + row_number() over (order by c.position) as place from chosen c
         )
         update wovyr.tasks w set state = 'leased', token = tokens[n.place], worker = workers[n.place], lease_until = at + lease,
           run_until = at + w.run_within, beat_until = at + w.beat_within,
           due = least(at + lease, w.close_by, at + w.run_within, at + w.beat_within)
-        from numbered n where w.ctid = n.tid
+        from numbered n where w.tenant = n.tenant and w.run = n.run and w.effect = n.effect
         returning w.token, w.worker, w.tenant, w.run, w.effect, w.name, w.attempt, w.input, w.about, w.details;
         get diagnostics got = row_count;
         claimed := claimed + got;
@@ -183,12 +181,8 @@ begin
     due = least(at + t.lease, w.close_by, w.run_until, case when t.beat then at + w.beat_within else w.beat_until end),
     details = coalesce(t.details, w.details)
   from (
-    select found.tid, i.* from json_to_recordset(items::json) i(token text, lease bigint, beat boolean, details text)
-    cross join lateral (
-      select r.ctid as tid from wovyr.tasks r where r.token = i.token and r.token is not null order by r.token for update
-    ) found
-    offset 0
-  ) t where w.ctid = t.tid
+    select i.* from json_to_recordset(items::json) i(token text, lease bigint, beat boolean, details text) order by i.token offset 0
+  ) t where w.token = t.token
   returning w.token;
 end
 $$;
@@ -200,11 +194,7 @@ begin
   return query
   update wovyr.tasks w set state = 'waiting', token = null, worker = '', lease_until = null, run_until = null, beat_until = null,
     due = least(w.start_by, w.close_by)
-  from (
-    select found.tid, i.token from unnest(tokens) i(token)
-    cross join lateral (select r.ctid as tid from wovyr.tasks r where r.token = i.token and r.token is not null for update) found
-    offset 0
-  ) t where w.ctid = t.tid
+  from (select i.token from unnest(tokens) i(token) order by i.token offset 0) t where w.token = t.token
   returning t.token, w.queue;
 end
 $$;
@@ -262,7 +252,7 @@ declare
 begin
   return query
   with chosen as materialized (
-    select t.ctid as tid from wovyr.tasks t where t.due is not null and t.due <= at and t.shard = any (shards)
+    select t.tenant, t.run, t.effect from wovyr.tasks t where t.due is not null and t.due <= at and t.shard = any (shards)
     order by t.due limit most for update skip locked
   )
   update wovyr.tasks w set state = 'ended', token = null, due = at + again,
@@ -274,7 +264,7 @@ begin
       when w.beat_until = w.due then 'heartbeat'
       else 'lost'
     end
-  from chosen c where w.ctid = c.tid
+  from chosen c where w.tenant = c.tenant and w.run = c.run and w.effect = c.effect
   returning w.tenant, w.run, w.effect, w.name, w.attempt, w.losses, w.about, w.ended, w.worker, w.details, null::double precision;
   select t.due into next from wovyr.tasks t where t.due is not null and t.shard = any (shards) order by t.due limit 1;
   if found then

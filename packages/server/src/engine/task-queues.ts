@@ -5,7 +5,7 @@
  * 2. A poll is looked for when it comes, when this node hears that a task of one of its queues waits, and, where other nodes write tasks as well, once in a
  *    while. What is heard while a claim is under way makes one more.
  * 3. Of several queues each gets its share of what is asked for, from another one on each time; what one has none of goes to the others.
- * 4. What was claimed for a poll that is over is handed back at once.
+ * 4. What was claimed for a poll that is over is handed back at once. The polls of a worker that lost a task by its silence are over.
  */
 import { type ActivityTask, ApiError, checkLabels, checkName, decodePayload, type TaskPoll, WovyrError } from "@wovyr/sdk/internal";
 import { attemptKey } from "./attempt.ts";
@@ -112,6 +112,11 @@ export class TaskQueues {
     if (this.#polls === 0) return;
     if (this.#heard.size === 0) this.#engine.options.loop.immediate(() => this.#look());
     this.#heard.add(queue);
+  }
+
+  /** A worker that is silent is given nothing: its polls may wait long after its process. */
+  silent(worker: string): void {
+    for (const kind of [...this.#kinds.values()]) for (const poll of [...kind.polls]) if (poll.worker === worker) poll.end([]);
   }
 
   close(): void {

@@ -84,6 +84,7 @@ export class TaskSweep {
       end === "lost" ? "a worker was lost with its task, or was silent for longer than its lease" : "a task is out of time",
       { activity: name, run, effect, attempt, worker, end },
     );
+    if (end === "lost") this.#engine.taskQueues.silent(worker);
     const heartbeat = task.details === undefined ? undefined : await this.#engine.rows.open(task.details);
     this.#engine.deliver({ tenant, run }, { fact: { ...factOf(task), ...(heartbeat !== undefined && { heartbeat }) } });
     this.within(sweptFor);

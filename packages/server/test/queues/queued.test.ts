@@ -399,7 +399,7 @@ test("without workers of its own, an environment runs activities of queues as if
 });
 
 test("payloads of tasks pass the codec, and what cannot be decoded fails the attempt", async () => {
-  const broken = false;
+  let broken = false;
   const codec = {
     name: "turned",
     encode: async (payload: string) => [...payload].reverse().join(""),

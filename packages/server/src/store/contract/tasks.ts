@@ -217,6 +217,24 @@ export function tasks({ test, store }: Suite): void {
     assert.deepEqual([again?.effect, again?.details], ["1", "[7]"]);
   });
 
+  test("what is said of a task at once is all heard: signs of life, then that it is handed back", async () => {
+    const at = await scenario(store());
+    const queue = unique("queue-");
+    await start(at, { tasks: [task({ queue, effect: "1" })] });
+    for (let round = 0; round < 30; round += 1) {
+      const [claimed] = await claim(queue, 1);
+      const token = claimed?.token ?? "";
+      const renew = () => store().tasks.renew([{ token, lease: hour, beat: true, details: `[${round}]` }]);
+      const held = await Promise.all([renew(), renew(), renew(), renew()]);
+      assert.deepEqual(
+        held.map(({ size }) => size),
+        [1, 1, 1, 1],
+      );
+      const [, released] = await Promise.all([renew(), store().tasks.release([token]), renew()]);
+      assert.equal(released.length, 1, `round ${round}`);
+    }
+  });
+
   test("the outcome of a task whose run is closed is taken and dropped", async () => {
     const at = await scenario(store());
     const queue = unique("queue-");
