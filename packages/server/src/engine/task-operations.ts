@@ -5,10 +5,10 @@ import { leaseOf } from "./task-leases.ts";
 
 export function taskOperations(engine: () => Engine): TaskOperations {
   return {
-    pollTasks: (poll) => polled(engine(), poll),
+    pollTasks: async (poll) => polled(acting(engine()), poll),
     heartbeatTask: (token, { details, lease } = {}) => engine().taskLeases.heartbeat(token, details, lease),
-    completeTask: (token, output) => engine().taskLeases.complete(token, output),
-    failTask: (token, failure) => engine().taskLeases.failAs(token, failure),
+    completeTask: async (token, output) => acting(engine()).taskLeases.complete(token, output),
+    failTask: async (token, failure) => acting(engine()).taskLeases.failAs(token, failure),
     releaseTask: (token) => engine().taskLeases.releaseOne(token),
     heartbeatWorker: (id, report) => engine().workers.heartbeat(id, report),
     listWorkers: (request) => engine().workers.list(request),
@@ -17,6 +17,12 @@ export function taskOperations(engine: () => Engine): TaskOperations {
       return depths.map(({ queue, ...depth }) => ({ name: queue, ...depth }));
     },
   };
+}
+
+/** A node that can do nothing for runs gives out no tasks of theirs, and takes no outcomes: whoever asks is to ask another one. */
+function acting(engine: Engine): Engine {
+  if (engine.unavailable !== undefined) throw engine.unavailable;
+  return engine;
 }
 
 /** A worker that does not tell of itself is known by its polls. */

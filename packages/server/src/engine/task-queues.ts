@@ -14,8 +14,10 @@ import type { ClaimedTask } from "./ports/tasks.ts";
 import { leaseOf } from "./task-leases.ts";
 import type { AboutTask } from "./task-writes.ts";
 
-/** Tasks that one poll may ask for. */
+/** Tasks that one poll may ask for; it gets what one claim finds. */
 export const mostTasks = 1_000;
+/** Tasks that one claim asks for, for all its polls. */
+const mostPlaces = 256;
 /** Queues that one poll may name. */
 const mostQueues = 64;
 /** Polls that wait on this node at once. */
@@ -41,7 +43,8 @@ type Kind = {
   readonly labels: readonly string[];
   readonly lease: number;
   readonly polls: Set<Poll>;
-  claiming: boolean;
+  /** The claims that are under way; what is asked for meanwhile is looked for before they end. */
+  work: Promise<void> | undefined;
   again: boolean;
   /** The queue that comes first next. */
   first: number;
@@ -134,23 +137,27 @@ export class TaskQueues {
     const name = kindName(asked);
     const known = this.#kinds.get(name);
     if (known !== undefined) return known;
-    const kind: Kind = { ...asked, polls: new Set(), claiming: false, again: false, first: 0, cancelLook: () => {} };
+    const kind: Kind = { ...asked, polls: new Set(), work: undefined, again: false, first: 0, cancelLook: () => {} };
     this.#kinds.set(name, kind);
     return kind;
   }
 
   #dropIfIdle(kind: Kind): void {
-    if (kind.polls.size > 0 || kind.claiming) return;
+    if (kind.polls.size > 0 || kind.work !== undefined) return;
     kind.cancelLook();
     const name = kindName(kind);
     if (this.#kinds.get(name) === kind) this.#kinds.delete(name);
   }
 
-  /** Claims for the polls of a kind, as long as there is anything to claim; rejects never. */
-  async #claim(kind: Kind): Promise<void> {
+  /** Claims for the polls of a kind; resolves when all that wait now have been looked for, and rejects never. */
+  #claim(kind: Kind): Promise<void> {
     kind.again = true;
-    if (kind.claiming) return;
-    kind.claiming = true;
+    kind.work ??= this.#claimAll(kind);
+    return kind.work;
+  }
+
+  /** As long as there is anything to claim. */
+  async #claimAll(kind: Kind): Promise<void> {
     kind.cancelLook();
     while (kind.again && kind.polls.size > 0) {
       kind.again = false;
@@ -161,7 +168,7 @@ export class TaskQueues {
         for (const poll of polls) poll.fail(error);
       }
     }
-    kind.claiming = false;
+    kind.work = undefined;
     this.#dropIfIdle(kind);
     if (kind.polls.size > 0) this.#lookLater(kind);
   }
@@ -198,6 +205,8 @@ export class TaskQueues {
       }
       open = full;
     }
+    // There may be more, for those that got nothing.
+    if (claimed.length === places.length) kind.again = true;
     return claimed;
   }
 
@@ -213,10 +222,10 @@ export class TaskQueues {
   /** A place of each poll after the other, so that few tasks are spread over many workers. */
   #placesOf(polls: readonly Poll[]): { readonly token: string; readonly worker: string; readonly poll: Poll }[] {
     const places: { readonly token: string; readonly worker: string; readonly poll: Poll }[] = [];
-    for (let round = 0; places.length < mostTasks; round += 1) {
+    for (let round = 0; places.length < mostPlaces; round += 1) {
       const before = places.length;
       for (const poll of polls)
-        if (round < poll.max && places.length < mostTasks) places.push({ token: this.#newToken(), worker: poll.worker, poll });
+        if (round < poll.max && places.length < mostPlaces) places.push({ token: this.#newToken(), worker: poll.worker, poll });
       if (places.length === before) break;
     }
     for (const { token, poll } of places) tokensOf(poll).add(token);

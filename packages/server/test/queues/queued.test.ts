@@ -80,6 +80,21 @@ test("whoever waits for a task is woken by it, and gets no more than it asked fo
   });
 });
 
+test("polls that come while one is being looked for are looked for as well, and together get no task twice", async () => {
+  const many = workflow("many", async function* () {
+    return (yield* all([render(1), render(2), render(3), render(4)])).length;
+  });
+  await inCase({ workflows: [many], queues: "workers" }, async (env) => {
+    const run = await env.start(many);
+    const polls = await Promise.all(["a", "b", "c", "d", "e"].map((worker) => poll(env, 1, { worker })));
+    const tasks = polls.flat();
+    assert.deepEqual(tasks.map(({ input }) => input).sort(), [1, 2, 3, 4]);
+    assert.ok(polls.every((got) => got.length <= 1));
+    for (const { token, input } of tasks) await env.tasks.completeTask(token, Number(input));
+    assert.equal(await run.result(), 4);
+  });
+});
+
 test("H120 of several queues each gets its share", async () => {
   const on = (queue: string) =>
     workflow(`on-${queue}`, async function* (n: number) {
