@@ -167,6 +167,14 @@ test("H059 a worker that is silent for longer than its lease loses the task; the
     const second = await only(env, { worker: "w2" });
     assert.deepEqual([second.attempt, second.lastHeartbeat], [1, "half"]);
     assert.equal((await run.describe()).activities[0]?.losses, 1);
+    // Told again of the same loss, the run counts it once.
+    env.engine.deliver(
+      { tenant: "default", run: run.runId },
+      { fact: { type: "AttemptLost", effect: "0", attempt: 1, cause: "crash", losses: 0 } },
+    );
+    await env.settle();
+    assert.equal((await run.describe()).activities[0]?.losses, 1);
+    await env.tasks.heartbeatTask(second.token);
     // H063: the one that thaws is refused, whatever it says.
     await refused(env.tasks.completeTask(first.token, 5));
     await refused(env.tasks.failTask(first.token, { name: "Error", message: "late" }));

@@ -135,6 +135,10 @@ export function tasks({ test, store }: Suite): void {
     const message = { tenant: at.tenant, run: turn.run, shard: shard(at), message: 'outcome:a"b:3', fact };
     assert.deepEqual(outcome, { kind: "settled", message });
     assert.deepEqual(await inboxOf(at, turn.run), [message.message]);
+    assert.equal(
+      (await store().tasks.depths()).find((depth) => depth.queue === queue),
+      undefined,
+    );
     assert.deepEqual(await settle(token), { kind: "known" });
     assert.deepEqual(await settle(token, '{"type":"ActivityFailed"}', "e"), { kind: "refused" });
     assert.deepEqual(await claim(queue, 1), []);
