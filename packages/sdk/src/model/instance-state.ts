@@ -507,7 +507,9 @@ export class InstanceState {
       // What is to run once at most is recorded when it begins; of a run that is paused, whatever begins when it goes on.
       const isSuspect = queue === undefined && losses >= suspectLosses;
       const isRecorded = queue === undefined && semantics === "atMostOnce";
-      if (isRecorded || (this.paused !== undefined && !isSuspect)) this.#moveActivity(effect, "Scheduled");
+      // A task is put into its queue when the run goes on.
+      const isHeld = this.paused !== undefined || (queue !== undefined && this.parked !== undefined);
+      if (isRecorded || (isHeld && !isSuspect)) this.#moveActivity(effect, "Scheduled");
       else if (!isSuspect) this.#moveActivity(effect, "Scheduled", "Running");
     }
   }
