@@ -512,7 +512,7 @@ export class Engine {
 
   /** The same, when this node owns the run; else its owner finds it. */
   async deliverOwned(message: InboxMessage): Promise<void> {
-    if (this.ownership.epochOf(message.shard) !== undefined) await this.deliverMessage(message);
+    if (this.ownership.owns(message.shard)) await this.deliverMessage(message);
   }
 
   /** Everything in memory is void: nobody acts on it any more. */
