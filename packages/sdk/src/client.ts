@@ -51,3 +51,4 @@ export type {
   Published,
   StartEvent,
 } from "./protocol/operations.ts";
+export type { QueueInfo, WorkerInfo, WorkerState } from "./protocol/task-operations.ts";

@@ -56,6 +56,8 @@ export type OrchestratorOptions = {
   readonly retry?: RetryPolicy | undefined;
   /** Says of what kind failures of activities are; an activity's own `classify` is asked first, and undefined leaves it to what the error shows. */
   readonly classify?: Classifier | undefined;
+  /** Task queues whose activities this process runs itself, like those without a queue; default: none, workers take them. */
+  readonly queues?: readonly string[] | undefined;
   /** Default: lines on standard error, from `warn` up. */
   readonly log?: EngineLog | undefined;
   /** How long a node is taken to live without saying so, and so how long a takeover from a dead machine takes; default 10 s. */
@@ -145,6 +147,7 @@ const orchestratorOptions = [
   "codec",
   "retry",
   "classify",
+  "queues",
   "log",
   "lease",
   "publicationRetention",
@@ -202,6 +205,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     random: systemRandom,
     loop: systemLoop,
     executor: inProcess,
+    localQueues: queuesOf(options.queues),
     codec: options.codec,
     retry: options.retry,
     classify: options.classify,
@@ -286,6 +290,11 @@ function definitionsOf(workflows: readonly AnyWorkflow[]) {
       throw new WovyrError(`workflows[${index}] is not what \`workflow(…)\` returned`, { code: "INVALID_DEFINITION" });
     return definition;
   });
+}
+
+function queuesOf(queues: readonly string[] = []): ReadonlySet<string> {
+  if (!Array.isArray(queues)) throw new WovyrError("queues must be a list of names", { code: "INVALID_OPTION" });
+  return new Set(queues.map((queue) => checkName(queue, "the name of a queue")));
 }
 
 function limitsOf({ limits = {} }: OrchestratorOptions): EngineLimits {

@@ -19,6 +19,7 @@ import { publications } from "./store/contract/publications.ts";
 import { reads } from "./store/contract/reads.ts";
 import { runs as wholeRuns } from "./store/contract/runs.ts";
 import type { ContractSubject, Suite, TestApi } from "./store/contract/suite.ts";
+import { tasks } from "./store/contract/tasks.ts";
 import { texts } from "./store/contract/texts.ts";
 import { timers } from "./store/contract/timers.ts";
 import { turns } from "./store/contract/turns.ts";
@@ -68,6 +69,7 @@ export function storeContract(
       deadLetters,
       wholeRuns,
       activityRecords,
+      tasks,
       reads,
       texts,
       model,

@@ -25,17 +25,17 @@ const defaultRequestTimeout = 15_000;
 /** A client of an orchestrator behind a URL; throws INVALID_OPTION. Nothing is sent before its first call. */
 export function createClient(options: ClientOptions): Client {
   checkOptions(options, ["url", "apiKey", "fetch", "retry", "requestTimeout"], "createClient");
-  const { url, apiKey, fetch, retry, requestTimeout = defaultRequestTimeout } = options;
-  return clientOver(
-    httpOperations(
-      new Transport({
-        url: baseUrl(url, "url"),
-        apiKey,
-        send: fetch === undefined ? sendByDefault : overFetch((...args) => fetch(...args)),
-        fetch: (...args) => (fetch ?? globalThis.fetch)(...args),
-        retry: retryOf(retry),
-        requestTimeout: milliseconds(requestTimeout, "requestTimeout"),
-      }),
-    ),
-  );
+  return clientOver(httpOperations(transportOf(options)));
+}
+
+/** Throws INVALID_OPTION. */
+export function transportOf({ url, apiKey, fetch, retry, requestTimeout = defaultRequestTimeout }: ClientOptions): Transport {
+  return new Transport({
+    url: baseUrl(url, "url"),
+    apiKey,
+    send: fetch === undefined ? sendByDefault : overFetch((...args) => fetch(...args)),
+    fetch: (...args) => (fetch ?? globalThis.fetch)(...args),
+    retry: retryOf(retry),
+    requestTimeout: milliseconds(requestTimeout, "requestTimeout"),
+  });
 }

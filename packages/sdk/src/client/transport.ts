@@ -94,7 +94,11 @@ export class Transport {
         this.#options.send({ url, method, headers, body, signal: limit.signal }),
       );
       if (answer.status >= 400 && !accepted?.includes(answer.status)) throw refusal(answer);
-      return { status: answer.status, header: answer.header, body: answerOf(answer.text, `${this.#options.url}${path}`) };
+      return {
+        status: answer.status,
+        header: answer.header,
+        body: answer.status === 204 ? undefined : answerOf(answer.text, `${this.#options.url}${path}`),
+      };
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", stop);

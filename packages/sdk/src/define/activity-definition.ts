@@ -22,6 +22,8 @@ export type ActivityDefinition = {
   readonly onExhausted?: OnExhausted;
   readonly classify?: Classifier;
   readonly circuitBreaker?: CircuitBreakerOptions;
+  readonly queue?: string;
+  readonly requires?: readonly string[];
   readonly errors?: readonly ErrorClass[];
   /** What the engine does itself, instead of a function. */
   readonly builtIn?: BuiltIn;

@@ -9,6 +9,7 @@ import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
 import { checkSemantics, type Semantics } from "../model/semantics.ts";
+import { checkLabels, checkQueued } from "../model/task-queue.ts";
 import type { ContextOf } from "./activity-context.ts";
 import type { ActivityDefinition } from "./activity-definition.ts";
 import { checkClassifier, checkErrorClasses, functionKind } from "./function-kind.ts";
@@ -41,6 +42,10 @@ export type ActivityOptions<S extends Semantics = Semantics> = {
   readonly classify?: Classifier | undefined;
   /** Holds attempts back while those before them fail: per tenant, in this process. */
   readonly circuitBreaker?: CircuitBreakerOptions | undefined;
+  /** The task queue whose workers run it, instead of the process of the orchestrator. */
+  readonly queue?: string | undefined;
+  /** Labels that a worker has to have to be given it. */
+  readonly requires?: readonly string[] | undefined;
   /** Classes that errors come back as in the workflow, matched by name. */
   readonly errors?: readonly ErrorClass[] | undefined;
 };
@@ -96,7 +101,19 @@ function callable<Extra extends object>(definition: ActivityDefinition, extra?: 
     Extra;
 }
 
-const known = ["input", "output", "retry", "timeout", "semantics", "onExhausted", "classify", "circuitBreaker", "errors"];
+const known = [
+  "input",
+  "output",
+  "retry",
+  "timeout",
+  "semantics",
+  "onExhausted",
+  "classify",
+  "circuitBreaker",
+  "queue",
+  "requires",
+  "errors",
+];
 
 function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknown]): ActivityDefinition {
   checkName(name, "the name of an activity");
@@ -105,13 +122,18 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
   checkSchema(options.input, `the input of ${what}`);
   checkSchema(options.output, `the output of ${what}`);
   checkErrorClasses(options.errors, what);
-  const { retry, timeout, semantics, onExhausted, classify, circuitBreaker } = options;
+  const { retry, timeout, semantics, onExhausted, classify, circuitBreaker, queue, requires } = options;
   resolveRetry(retry);
   resolveTimeouts(timeout);
   if (semantics !== undefined) checkSemantics(semantics, what);
   if (onExhausted !== undefined) checkOnExhausted(onExhausted, what);
   checkClassifier(classify, what);
   if (circuitBreaker !== undefined) resolveCircuitBreaker(circuitBreaker);
+  if (queue !== undefined) {
+    checkName(queue, `the queue of ${what}`);
+    checkQueued(semantics, what);
+  }
+  if (requires !== undefined) checkLabels(requires, `what ${what} requires`);
   return Object.freeze({
     name,
     ...(options.input !== undefined && { input: options.input }),
@@ -122,6 +144,8 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
     ...(onExhausted !== undefined && { onExhausted }),
     ...(classify !== undefined && { classify }),
     ...(circuitBreaker !== undefined && { circuitBreaker: Object.freeze({ ...circuitBreaker }) }),
+    ...(queue !== undefined && { queue }),
+    ...(requires !== undefined && { requires: Object.freeze([...requires]) }),
     ...(options.errors !== undefined && {
       errors: Object.freeze([...options.errors]),
     }),

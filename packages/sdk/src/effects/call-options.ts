@@ -12,6 +12,8 @@ export type CallOptions = {
   readonly timeout?: ActivityTimeouts | undefined;
   readonly semantics?: CallSemantics | undefined;
   readonly onExhausted?: OnExhausted | undefined;
+  /** The task queue whose workers run it, instead of the process of the orchestrator. */
+  readonly queue?: string | undefined;
   /** Replaces the positional effect id, so that the call may move within the code. */
   readonly id?: string | undefined;
   /** One line for people who look at the run. */
@@ -20,7 +22,7 @@ export type CallOptions = {
 
 export const noOptions: CallOptions = Object.freeze({});
 
-export const callOptionNames = ["retry", "timeout", "semantics", "onExhausted", "id", "summary"];
+export const callOptionNames = ["retry", "timeout", "semantics", "onExhausted", "queue", "id", "summary"];
 const longestSummary = 1_000;
 
 /** `defined` is how often the definition says that it runs. Throws INVALID_OPTION, INVALID_DURATION or INVALID_NAME. */
@@ -30,6 +32,7 @@ export function checkCallOptions(options: CallOptions, what: string, defined?: S
   if (options.timeout !== undefined) resolveTimeouts(options.timeout);
   if (options.semantics !== undefined) checkCallSemantics(options.semantics, defined, what);
   if (options.onExhausted !== undefined) checkOnExhausted(options.onExhausted, what);
+  if (options.queue !== undefined) checkName(options.queue, `the queue of ${what}`);
   if (options.id !== undefined) checkName(options.id, `the id of ${what}`);
   const { summary } = options;
   if (summary !== undefined && (typeof summary !== "string" || summary.length > longestSummary)) {

@@ -65,6 +65,7 @@ export const errorCodes = {
   DEAD_LETTER_NOT_FOUND: { status: 404, retryable: false },
   DEAD_LETTER_DECIDED: { status: 409, retryable: false },
   DECISION_NOT_POSSIBLE: { status: 409, retryable: false },
+  TASK_NOT_HELD: { status: 409, retryable: false },
   HANDLER_NOT_FOUND: { status: 404, retryable: false },
   QUERY_FAILED: { status: 422, retryable: false },
   UPDATE_REJECTED: { status: 422, retryable: false },

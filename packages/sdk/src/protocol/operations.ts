@@ -10,6 +10,7 @@ import type { FailureKind } from "../model/failure-kind.ts";
 import type { CancelMode, ClosedStatus, CompensationDecision, Status } from "../model/history.ts";
 import type { CompensationState } from "../model/open-compensation.ts";
 import type { RunTimeouts } from "../model/run-timeouts.ts";
+import type { TaskOperations } from "./task-operations.ts";
 
 /** An error as the API shows it: a `Failure` with its fields decoded. */
 export type FailureView = {
@@ -134,7 +135,9 @@ export type InstanceDescription = InstanceSummary & {
     readonly nextRetryAt?: Date;
     /** While it waits for somebody to decide: by what id. */
     readonly deadLetter?: string;
-    /** How often its process died while it ran. */
+    /** The task queue from which a worker takes it. */
+    readonly queue?: string;
+    /** How often its process, or its worker, died while it ran. */
     readonly losses?: number;
     /** What an attempt before the present one told last by `ctx.heartbeat()`. */
     readonly lastHeartbeat?: unknown;
@@ -433,7 +436,7 @@ export type ClusterDescription = {
   readonly unowned: readonly number[];
 };
 
-export interface Operations {
+export interface Operations extends TaskOperations {
   listWorkflows(): Promise<readonly WorkflowInfo[]>;
   getWorkflow(name: string): Promise<WorkflowDetails>;
 

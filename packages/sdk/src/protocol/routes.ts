@@ -63,6 +63,7 @@ import {
   WorkflowList,
 } from "./schemas.ts";
 import { statuses } from "./status.ts";
+import { taskRoutes } from "./task-routes.ts";
 
 export type RouteAnswer = {
   readonly description: string;
@@ -579,6 +580,7 @@ export const routes = {
     answers: { 200: { description: "As this one knows them.", schema: ClusterSchema } },
     errors: [],
   },
+  ...taskRoutes,
   live: {
     method: "GET",
     path: "/health/live",

@@ -387,6 +387,7 @@ export const DescriptionSchema = Type.Object(
         lastFailure: Type.Optional(FailureSchema),
         nextRetryAt: Type.Optional(timestamp),
         deadLetter: Type.Optional(Type.String({ description: "While it is paused: the id of the dead letter to decide on." })),
+        queue: Type.Optional(Type.String()),
         losses: Type.Optional(Type.Integer({ minimum: 1, description: "How often its process died while it ran." })),
         lastHeartbeat: Type.Optional(anyValue),
         circuit: Type.Optional(

@@ -45,6 +45,8 @@ export interface Surroundings {
   readonly broken: Error | undefined;
   readonly definition: Pick<WorkflowDefinition, "errors">;
   readonly compensations: Compensations;
+  /** Whether what goes to a task queue is for workers elsewhere. */
+  isQueued(queue: string): boolean;
   newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done, scope: Scope | undefined): Operation;
 }
 
@@ -165,6 +167,7 @@ export class Interpreter {
           ...this.#commands.input(id, definition.input, effect.input, `input of activity "${definition.name}"`),
           ...(options.summary !== undefined && { summary: options.summary }),
           ...noted[options.semantics ?? definition.semantics ?? "atLeastOnce"],
+          ...this.#queueOf(options.queue ?? definition.queue),
         },
         effect.site,
       );
@@ -174,6 +177,11 @@ export class Interpreter {
       done(rejected(error));
       return closedOperation;
     }
+  }
+
+  /** What is said of a queue whose tasks this process does not run itself. */
+  #queueOf(queue: string | undefined): { readonly queue: string } | undefined {
+    return queue !== undefined && this.#surroundings.isQueued(queue) ? { queue } : undefined;
   }
 
   /** An activity that undoes something, with the retries that the workflow wants for such. */

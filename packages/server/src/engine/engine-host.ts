@@ -107,7 +107,7 @@ export class EngineHost {
     opened?.(store);
     // Nobody else can reach an exclusive store: opening it has removed whoever was in it before.
     const deadOwners = provider.shared ? options.deadOwners : () => [];
-    const engine = new Engine({ ...options, store, deadOwners, shared: provider.shared });
+    const engine = new Engine({ looksForTasks: provider.shared, ...options, store, deadOwners, shared: provider.shared });
     this.#engine = engine;
     try {
       await engine.start(options.lease * 1.5);

@@ -45,9 +45,10 @@ import { type EngineLog, guarded } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
 import type { Peers } from "./ports/peers.ts";
 import type { Random } from "./ports/random.ts";
-import { type InstanceKey, type RunImport, type Store, StoreUnavailableError } from "./ports/store.ts";
+import { type InboxMessage, type InstanceKey, type RunImport, type Store, StoreUnavailableError } from "./ports/store.ts";
 import { recover } from "./recovery.ts";
 import type { Registry } from "./registry.ts";
+import { judgedOutcome } from "./remote-outcome.ts";
 import { Retention, type RetentionTimes } from "./removal.ts";
 import { Replay } from "./replay.ts";
 import { Requests } from "./requests.ts";
@@ -58,10 +59,14 @@ import { shardOf } from "./shard-of.ts";
 import { type Start, startKeyLife } from "./start.ts";
 import { completionOf, StepOutcomes } from "./step-outcomes.ts";
 import { Strikes } from "./strikes.ts";
+import { TaskLeases } from "./task-leases.ts";
+import { TaskQueues } from "./task-queues.ts";
+import { TaskSweep } from "./task-sweep.ts";
 import { Timers } from "./timers.ts";
 import { type Job, Turns } from "./turns.ts";
 import { Waiters } from "./waiters.ts";
 import { WakeUps } from "./wake-ups.ts";
+import { Workers } from "./workers.ts";
 
 export type EngineLimits = {
   readonly execution: ExecutionLimits;
@@ -104,6 +109,10 @@ export type EngineOptions = {
   /** How long publications are kept, in milliseconds. */
   readonly publicationRetention: number;
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
+  /** Whether polls look for tasks that others wrote. */
+  readonly looksForTasks?: boolean | undefined;
+  /** Task queues whose activities this process runs itself, like any other; default: none. */
+  readonly localQueues?: ReadonlySet<string> | "all" | undefined;
   /** How long closed runs are kept; default: for ever. */
   readonly retention?: RetentionTimes | undefined;
   /** Watches what workflow code calls. */
@@ -118,6 +127,8 @@ export type EngineOptions = {
 const heartbeatLife = 7 * 24 * 3_600_000;
 /** Of runs that have ended: longer than anything that still belongs to one of their attempts. */
 const stepOutcomeLife = 24 * 3_600_000;
+/** How long the outcome of a task is known when it is said again, and a worker when it is silent. */
+const taskMemory = 24 * 3_600_000;
 const housekeepingInterval = 600_000;
 /** After which a recovery that failed is tried again, in milliseconds. */
 const recoveryPause = 500;
@@ -160,6 +171,10 @@ export class Engine {
   readonly wakeUps: WakeUps;
   readonly requests: Requests;
   readonly heldMail: HeldMail;
+  readonly taskQueues: TaskQueues;
+  readonly taskLeases: TaskLeases;
+  readonly taskSweep: TaskSweep;
+  readonly workers: Workers;
   readonly #settlement: Settlement;
   readonly #retention: Retention;
   readonly host: InstanceHost;
@@ -247,6 +262,10 @@ export class Engine {
     this.wakeUps = new WakeUps(this);
     this.requests = new Requests(this);
     this.heldMail = new HeldMail(this);
+    this.taskQueues = new TaskQueues(this);
+    this.taskLeases = new TaskLeases(this);
+    this.taskSweep = new TaskSweep(this);
+    this.workers = new Workers(this);
     this.#settlement = new Settlement(this);
     this.#retention = new Retention(this, options.retention ?? new Map());
     this.host = {
@@ -258,6 +277,16 @@ export class Engine {
       guard: options.guard,
       eventSchema: (instance, event) => this.#eventSchema(instance, event),
       announce: (instance, attempt) => this.attempts.announce(instance, attempt),
+      judged: (_instance, fact, attempt) =>
+        judgedOutcome(fact, attempt, {
+          retry: options.retry,
+          classify: options.classify,
+          clock,
+          random: options.random,
+          log,
+          payloadLimit: limits.execution.payload,
+        }),
+      isQueued: (queue) => options.localQueues !== "all" && options.localQueues?.has(queue) !== true,
       settle: (instance, effect, mail) => void this.#settleStep(instance, effect, mail),
       turnEnded: (instance, turn) => this.#settlement.turnEnded(instance, turn),
       turnBroke: (instance, failure, turn) => this.#turnBroke(instance, failure, turn),
@@ -324,6 +353,8 @@ export class Engine {
     this.#closing = true;
     this.timers.stop();
     this.requests.stop();
+    this.taskSweep.stop();
+    this.taskQueues.close();
     const { clock } = this.options;
     let cancelGrace = () => {};
     const graceOver = new Promise<void>((resolve) => {
@@ -430,6 +461,7 @@ export class Engine {
         if (!isOwner()) return;
         await this.timers.gained();
         this.requests.start();
+        if (this.options.localQueues !== "all") this.taskSweep.start();
         this.#recovered = true;
         this.#keepHouse();
         return;
@@ -482,6 +514,7 @@ export class Engine {
     store
       .expireStepOutcomes(clock.now() - stepOutcomeLife)
       .catch((error) => log.warn("old outcomes of steps could not be removed", { error }));
+    store.tasks.expire(taskMemory).catch((error) => log.warn("old outcomes of tasks could not be forgotten", { error }));
     store.expireHeartbeats(clock.now() - heartbeatLife).catch((error) => log.warn("old heartbeats could not be removed", { error }));
     const publications = store.expirePublications(clock.now() - this.publicationRetention);
     publications.catch((error) => log.warn("old publications could not be removed", { error }));
@@ -497,12 +530,18 @@ export class Engine {
     this.deliver(message, { fact, inbox: message.message });
   }
 
+  /** The same, when this node owns the run; else its owner finds it. */
+  async deliverOwned(message: InboxMessage): Promise<void> {
+    if (this.ownership.owns(message.shard)) await this.deliverMessage(message);
+  }
+
   /** Everything in memory is void: nobody acts on it any more. */
   #dropAll(reason: WovyrError): void {
     this.#recovered = false;
     this.#cancelHousekeeping();
     this.timers.stop();
     this.requests.stop();
+    this.taskSweep.stop();
     this.heartbeats.stop();
     for (const instance of [...this.table.values()]) this.#dropInstance(instance, reason);
     this.revival.clear(reason);

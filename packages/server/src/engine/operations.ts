@@ -20,6 +20,7 @@ import { Reading } from "./reading.ts";
 import { Removal } from "./removal.ts";
 import { Results } from "./results.ts";
 import { Starting } from "./starting.ts";
+import { taskOperations } from "./task-operations.ts";
 import { Tenancy } from "./tenancy.ts";
 import { Transfer } from "./transfer.ts";
 
@@ -100,6 +101,8 @@ export function localOperations(
     cancelBatchOperation: (id, options) => batches.cancel(id, options),
 
     cluster: async () => clusterOf(engine()),
+    ...taskOperations(engine),
+
     health: async () => healthOf(engine()),
 
     withoutOwner: {

@@ -137,7 +137,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
 function activityView(
   run: string,
   effect: string,
-  { name, state, attempt, lastFailure, retryAt, losses, heartbeat }: Readonly<OpenActivity>,
+  { name, state, attempt, lastFailure, retryAt, losses, heartbeat, queue }: Readonly<OpenActivity>,
   circuit: Circuit | undefined,
 ): InstanceDescription["activities"][number] {
   return {
@@ -148,6 +148,7 @@ function activityView(
     ...(lastFailure !== undefined && { lastFailure: viewOfFailure(lastFailure) }),
     ...(state === "Retrying" && retryAt !== undefined && { nextRetryAt: new Date(retryAt) }),
     ...(state === "Paused" && { deadLetter: deadLetterId({ kind: "activity", run, effect, attempts: attempt }) }),
+    ...(queue !== undefined && { queue }),
     ...(losses > 0 && { losses }),
     ...(heartbeat !== undefined && { lastHeartbeat: decodePayload(heartbeat) }),
     ...(circuit !== undefined && { circuit }),

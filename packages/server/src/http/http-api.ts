@@ -24,6 +24,7 @@ import { answerProblems, answerUnknown } from "./scope.ts";
 import { serverHandlers } from "./server-handlers.ts";
 import { startHandlers } from "./start-handlers.ts";
 import { streamHandler } from "./stream-handler.ts";
+import { taskHandlers } from "./task-handlers.ts";
 import { workflowHandlers } from "./workflow-handlers.ts";
 
 export type HttpApiOptions = {
@@ -96,6 +97,7 @@ export async function mountApi(app: FastifyInstance, options: HttpApiOptions, dr
     ...publishHandler,
     ...operationHandlers,
     ...streamHandler(streams),
+    ...taskHandlers(polls),
     ...serverHandlers(
       () => openapiDocument(prefix),
       () => drain.closing,

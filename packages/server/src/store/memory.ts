@@ -27,11 +27,13 @@ import {
   type StoreProvider,
   StoreUnavailableError,
 } from "../engine/ports/store.ts";
+import type { TaskStore } from "../engine/ports/tasks.ts";
 import { isLater } from "./latest-heartbeats.ts";
 import { least } from "./memory/heap.ts";
 import { MemoryHints } from "./memory/hints.ts";
 import { type RunRecord, toRow } from "./memory/run-record.ts";
 import { startSlot, Tables } from "./memory/tables.ts";
+import { memoryTasks } from "./memory/tasks.ts";
 import { earliest } from "./memory/timer-queue.ts";
 import { checkImport, checkStorable, messageProblem } from "./storable.ts";
 import { compareText } from "./text-order.ts";
@@ -58,10 +60,13 @@ class MemoryStore implements Store {
   readonly hints: Hints | undefined;
   #closed = false;
 
+  readonly tasks: TaskStore;
+
   constructor(tables: Tables, now: () => number, hints: Hints | undefined) {
     this.#tables = tables;
     this.#now = now;
     this.hints = hints;
+    this.tasks = memoryTasks(() => this.#open(), now);
   }
 
   async beat(beat: Beat) {
@@ -75,7 +80,7 @@ class MemoryStore implements Store {
   }
 
   async commit(flush: Flush): Promise<FlushOutcome> {
-    return this.#open().commit(flush);
+    return this.#open().commit(flush, this.#now());
   }
 
   async post(messages: readonly InboxMessage[]) {

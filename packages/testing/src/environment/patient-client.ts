@@ -26,5 +26,7 @@ export function patientClient(client: Client, patiently: Await): Client {
     import: (lines) => client.import(lines),
     batches: client.batches,
     cluster: () => client.cluster(),
+    workers: () => client.workers(),
+    queues: () => client.queues(),
   };
 }

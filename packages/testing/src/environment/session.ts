@@ -34,6 +34,8 @@ export type SessionOptions = {
   readonly fakes: Fakes;
   /** What happens to activities without a fake. */
   readonly unfaked: "run" | "refuse";
+  /** What happens to activities of task queues. */
+  readonly queues: "run" | "workers";
   readonly conductor: Conductor | undefined;
   readonly attempts: Attempts;
   readonly provider: StoreProvider;
@@ -105,6 +107,7 @@ export class Session {
       deadOwners,
       retry,
       classify,
+      queues,
     } = options;
     this.host = new EngineHost({
       random,
@@ -127,6 +130,9 @@ export class Session {
       loop: this.#loop(),
       log: this.#lively(log),
       executor: this.#executor(),
+      localQueues: queues === "run" ? "all" : undefined,
+      // Whatever writes a task is this engine, so that it need not look for tasks again and again.
+      looksForTasks: false,
       codec: codec && this.#countedCodec(codec),
       group: "default",
       shards,

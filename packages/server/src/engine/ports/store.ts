@@ -7,12 +7,13 @@
  *    new instance) is not held by an open instance of the tenant. The three checks and the write are one statement.
  * 3. A turn that `commit` reports done is durable. When `commit` rejects with `StoreUnavailableError`, the outcome is unknown: it may even become
  *    durable later.
- * 4. Nothing is read or written without its tenant, but for the sweeps of an owner over its shards, whose rows carry it.
+ * 4. Nothing is read or written without its tenant, but for the sweeps of an owner over its shards and for task queues, whose rows carry it.
  * 5. Methods reject with `StoreUnavailableError` when the database cannot be reached or asks to come again (connection lost, restarting, read-only,
  *    deadlock, serialization); any other rejection is permanent for these very values.
  */
 import { WovyrError } from "@wovyr/sdk";
 import type { ActivityTransaction, ClosedStatus, DeadLetterKind, ParentLink } from "@wovyr/sdk/internal";
+import type { TaskStore, TaskWrite } from "./tasks.ts";
 
 export type { DeadLetterKind } from "@wovyr/sdk/internal";
 
@@ -203,6 +204,10 @@ export type TurnWrite = {
    * and events stay.
    */
   readonly deadLettersDone: readonly string[];
+  /** Attempts that workers are to make; one of a known effect takes the place of the former. Absent: none. */
+  readonly tasks?: readonly TaskWrite[];
+  /** Effects whose tasks go, before new ones come. A closing turn names all that the run has. */
+  readonly tasksDone?: readonly string[];
   /** Given with a turn that closes its run: the run that takes its place, and its id, is written with it or not at all. */
   readonly successor?: RunImport;
 };
@@ -563,6 +568,9 @@ export interface Store {
   /** How the watchdog thread, which cannot use this object, records a strike: a value that crosses threads. */
   readonly strikes: StrikeSink;
   clearStrikes(key: InstanceKey): Promise<void>;
+
+  /** Task queues. */
+  readonly tasks: TaskStore;
 
   /** Given when applications can write into the same database in transactions of their own. */
   readonly requests?: AppRequests | undefined;

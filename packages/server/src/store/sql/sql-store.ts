@@ -27,6 +27,7 @@ import type {
   StrikeSink,
 } from "../../engine/ports/store.ts";
 import { StoreUnavailableError } from "../../engine/ports/store.ts";
+import type { TaskStore } from "../../engine/ports/tasks.ts";
 import { isStorable, messageProblem } from "../storable.ts";
 import { deleteRuns, listClosedBefore } from "./closed-runs.ts";
 import { commit } from "./commit.ts";
@@ -43,6 +44,7 @@ import { sqlRequests } from "./requests.ts";
 import { readInstance, readMessage, readTurn } from "./rows.ts";
 import { importRun } from "./run-import.ts";
 import { expireStepOutcomes, readStepOutcomes, saveStepOutcome } from "./step-outcomes.ts";
+import { sqlTasks } from "./tasks.ts";
 import { arrayLiteral, textList } from "./text-list.ts";
 
 const tries = 6;
@@ -58,6 +60,7 @@ export class SqlStore implements Store {
   readonly transactions?: ClosableStepTransactions;
   readonly requests: AppRequests | undefined;
   readonly hints: ClosableHints | undefined;
+  readonly tasks: TaskStore;
   readonly #driver: SqlDriver;
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
@@ -69,6 +72,7 @@ export class SqlStore implements Store {
     if (transactions !== undefined) this.transactions = transactions;
     this.strikes = strikes;
     this.#driver = driver;
+    this.tasks = sqlTasks((lane, text, params) => this.#query(lane, text, params));
     this.requests = transactions && sqlRequests((lane, text, params) => this.#query(lane, text, params));
   }
 
