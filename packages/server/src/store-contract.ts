@@ -13,6 +13,7 @@ import { children } from "./store/contract/children.ts";
 import { deadLetters } from "./store/contract/dead-letters.ts";
 import { inbox } from "./store/contract/inbox.ts";
 import { closing, lifecycle } from "./store/contract/lifecycle.ts";
+import { limits } from "./store/contract/limits.ts";
 import { model } from "./store/contract/model.ts";
 import { ownership } from "./store/contract/ownership.ts";
 import { publications } from "./store/contract/publications.ts";
@@ -68,6 +69,7 @@ export function storeContract(
       deadLetters,
       wholeRuns,
       activityRecords,
+      limits,
       reads,
       texts,
       model,

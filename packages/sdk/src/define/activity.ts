@@ -2,11 +2,14 @@ import { ActivityEffect, noOptions } from "../effects/activity.ts";
 import { captureSite } from "../effects/effect.ts";
 import { type ActivityTimeouts, resolveTimeouts } from "../model/activity-timeouts.ts";
 import { type CircuitBreakerOptions, resolveCircuitBreaker } from "../model/circuit-breaker.ts";
+import { type ConcurrencyOptions, resolveConcurrency } from "../model/concurrency.ts";
 import { type ErrorClass, WovyrError } from "../model/errors.ts";
 import { checkOnExhausted, type OnExhausted } from "../model/exhaustion.ts";
 import type { Classifier } from "../model/failure-kind.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
+import { checkPriority, type Priority } from "../model/priority.ts";
+import { type RateLimitOptions, resolveRateLimit } from "../model/rate-limit.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
 import { checkSemantics, type Semantics } from "../model/semantics.ts";
 import type { ContextOf } from "./activity-context.ts";
@@ -30,7 +33,8 @@ export interface ActivityContract<in out I, in out O, S extends Semantics = "atL
   implement(fn: (input: I, ctx: ContextOf<S>) => Awaitable<O>): Activity<I, O>;
 }
 
-export type ActivityOptions<S extends Semantics = Semantics> = {
+/** `I` is what its function sees as input. */
+export type ActivityOptions<S extends Semantics = Semantics, I = never> = {
   readonly retry?: RetryPolicy | undefined;
   readonly timeout?: ActivityTimeouts | undefined;
   /** Default `"atLeastOnce"`. */
@@ -41,6 +45,12 @@ export type ActivityOptions<S extends Semantics = Semantics> = {
   readonly classify?: Classifier | undefined;
   /** Holds attempts back while those before them fail: per tenant, in this process. */
   readonly circuitBreaker?: CircuitBreakerOptions | undefined;
+  /** Who is next when attempts wait; what the call says goes over it. Default: that of the run. */
+  readonly priority?: Priority | undefined;
+  /** How many attempts run at once, over all nodes. */
+  readonly concurrency?: ConcurrencyOptions<I> | undefined;
+  /** How many attempts begin within a time, over all nodes. */
+  readonly rateLimit?: RateLimitOptions<I> | undefined;
   /** Classes that errors come back as in the workflow, matched by name. */
   readonly errors?: readonly ErrorClass[] | undefined;
 };
@@ -63,13 +73,13 @@ interface ActivityMaker {
     F extends Run<I, O, S> = Run<I, O, S>,
   >(
     name: string,
-    options: ActivityOptions<S> & Schemas<I, O>,
+    options: ActivityOptions<S, Given<I>> & Schemas<I, O>,
     fn: F & ActivityCheck<F>,
   ): Activity<ArgOf<I, F>, Result<O, F>>;
   /** Declares an activity without its code. */
   contract<I extends MaybeSchema = undefined, O extends MaybeSchema = undefined, S extends Semantics = "atLeastOnce">(
     name: string,
-    options: ActivityOptions<S> & Schemas<I, O>,
+    options: ActivityOptions<S, Given<I>> & Schemas<I, O>,
   ): ActivityContract<InOr<I, void>, OutOr<O, void>, S>;
 }
 
@@ -96,7 +106,20 @@ function callable<Extra extends object>(definition: ActivityDefinition, extra?: 
     Extra;
 }
 
-const known = ["input", "output", "retry", "timeout", "semantics", "onExhausted", "classify", "circuitBreaker", "errors"];
+const known = [
+  "input",
+  "output",
+  "retry",
+  "timeout",
+  "semantics",
+  "onExhausted",
+  "classify",
+  "circuitBreaker",
+  "priority",
+  "concurrency",
+  "rateLimit",
+  "errors",
+];
 
 function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknown]): ActivityDefinition {
   checkName(name, "the name of an activity");
@@ -105,13 +128,14 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
   checkSchema(options.input, `the input of ${what}`);
   checkSchema(options.output, `the output of ${what}`);
   checkErrorClasses(options.errors, what);
-  const { retry, timeout, semantics, onExhausted, classify, circuitBreaker } = options;
+  const { retry, timeout, semantics, onExhausted, classify, circuitBreaker, priority, concurrency, rateLimit } = options;
   resolveRetry(retry);
   resolveTimeouts(timeout);
   if (semantics !== undefined) checkSemantics(semantics, what);
   if (onExhausted !== undefined) checkOnExhausted(onExhausted, what);
   checkClassifier(classify, what);
   if (circuitBreaker !== undefined) resolveCircuitBreaker(circuitBreaker);
+  if (priority !== undefined) checkPriority(priority, `the priority of ${what}`);
   return Object.freeze({
     name,
     ...(options.input !== undefined && { input: options.input }),
@@ -122,6 +146,9 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
     ...(onExhausted !== undefined && { onExhausted }),
     ...(classify !== undefined && { classify }),
     ...(circuitBreaker !== undefined && { circuitBreaker: Object.freeze({ ...circuitBreaker }) }),
+    ...(priority !== undefined && { priority }),
+    ...(concurrency !== undefined && { concurrency: resolveConcurrency(concurrency, `the concurrency of ${what}`) }),
+    ...(rateLimit !== undefined && { rateLimit: resolveRateLimit(rateLimit, `the rateLimit of ${what}`) }),
     ...(options.errors !== undefined && {
       errors: Object.freeze([...options.errors]),
     }),

@@ -1,6 +1,7 @@
 import type { CompensationPolicy } from "../model/compensation-policy.ts";
 import type { ErrorClass } from "../model/errors.ts";
 import type { OnExhausted } from "../model/exhaustion.ts";
+import type { Priority } from "../model/priority.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { RunTimeouts } from "../model/run-timeouts.ts";
 import type { EventDef } from "./event.ts";
@@ -27,6 +28,8 @@ export type WorkflowDefinition = {
   /** Whether a run that failed is kept as a dead letter. */
   readonly deadLetter?: boolean;
   readonly timeout?: RunTimeouts;
+  /** Of its runs, unless their start says another. */
+  readonly priority?: Priority;
   /** Events that it takes, for checking payloads when they arrive. */
   readonly events?: readonly EventDef<unknown, never>[];
   /** Events whose publication starts an instance, with the payload as input. */

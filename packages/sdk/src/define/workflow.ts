@@ -4,6 +4,7 @@ import { type ErrorClass, WovyrError } from "../model/errors.ts";
 import { checkOnExhausted, type OnExhausted } from "../model/exhaustion.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions, wholeNumber } from "../model/option.ts";
+import { checkPriority, type Priority } from "../model/priority.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
 import { resolveRunTimeouts, type WorkflowTimeout } from "../model/run-timeouts.ts";
 import { rememberDefinition } from "../runtime/definition-line.ts";
@@ -50,6 +51,8 @@ export type WorkflowOptions = {
   readonly deadLetter?: boolean | undefined;
   /** How long it may take; what a start says goes over it. A duration alone is that of the execution. */
   readonly timeout?: WorkflowTimeout | undefined;
+  /** Of its runs, and so of their activities and children; what the start says goes over it. Default `"normal"`. */
+  readonly priority?: Priority | undefined;
   /** Events that it takes: their payloads are checked when they arrive, whether or not they are awaited yet. */
   readonly events?: readonly EventDef<unknown, never>[] | undefined;
   /** When a run undoes what it did, and how. Default: when it fails, what completed last first. */
@@ -145,6 +148,7 @@ const known = [
   "onExhausted",
   "deadLetter",
   "timeout",
+  "priority",
   "events",
   "triggers",
   "compensation",
@@ -162,6 +166,7 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
       code: "INVALID_DEFINITION",
     });
   }
+  if (options.priority !== undefined) checkPriority(options.priority, `the priority of ${what}`);
   checkEvents(options.events, `the events of ${what}`);
   checkEvents(options.triggers, `the triggers of ${what}`);
   if (options.compensation !== undefined) checkCompensation(options.compensation, `the compensation of ${what}`);
@@ -187,6 +192,7 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
     ...(onExhausted !== undefined && { onExhausted }),
     ...(deadLetter !== undefined && { deadLetter }),
     ...(timeout !== undefined && { timeout: resolveRunTimeouts(timeout, `the timeout of ${what}`) }),
+    ...(options.priority !== undefined && { priority: options.priority }),
     ...(options.events !== undefined && { events: Object.freeze([...options.events]) }),
     ...(options.triggers !== undefined && { triggers: Object.freeze([...options.triggers]) }),
     ...(options.compensation !== undefined && { compensation: withCompensation(defaultCompensation, options.compensation) }),

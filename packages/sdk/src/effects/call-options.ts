@@ -3,6 +3,7 @@ import { WovyrError } from "../model/errors.ts";
 import { checkOnExhausted, type OnExhausted } from "../model/exhaustion.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
+import { checkPriority, type Priority } from "../model/priority.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
 import { type CallSemantics, checkCallSemantics, type Semantics } from "../model/semantics.ts";
 
@@ -12,6 +13,8 @@ export type CallOptions = {
   readonly timeout?: ActivityTimeouts | undefined;
   readonly semantics?: CallSemantics | undefined;
   readonly onExhausted?: OnExhausted | undefined;
+  /** Who is next when attempts wait. */
+  readonly priority?: Priority | undefined;
   /** Replaces the positional effect id, so that the call may move within the code. */
   readonly id?: string | undefined;
   /** One line for people who look at the run. */
@@ -20,7 +23,7 @@ export type CallOptions = {
 
 export const noOptions: CallOptions = Object.freeze({});
 
-export const callOptionNames = ["retry", "timeout", "semantics", "onExhausted", "id", "summary"];
+export const callOptionNames = ["retry", "timeout", "semantics", "onExhausted", "priority", "id", "summary"];
 const longestSummary = 1_000;
 
 /** `defined` is how often the definition says that it runs. Throws INVALID_OPTION, INVALID_DURATION or INVALID_NAME. */
@@ -30,6 +33,7 @@ export function checkCallOptions(options: CallOptions, what: string, defined?: S
   if (options.timeout !== undefined) resolveTimeouts(options.timeout);
   if (options.semantics !== undefined) checkCallSemantics(options.semantics, defined, what);
   if (options.onExhausted !== undefined) checkOnExhausted(options.onExhausted, what);
+  if (options.priority !== undefined) checkPriority(options.priority, `the priority of ${what}`);
   if (options.id !== undefined) checkName(options.id, `the id of ${what}`);
   const { summary } = options;
   if (summary !== undefined && (typeof summary !== "string" || summary.length > longestSummary)) {

@@ -35,6 +35,7 @@ export const errorCodes = {
   TRANSACTION_ABORTED: { status: 500, retryable: true },
   TRANSACTION_ENDED: { status: 500, retryable: false },
   TRANSACTIONS_UNSUPPORTED: { status: 500, retryable: false },
+  CONCURRENCY_LIMIT: { status: 409, retryable: false },
   OUTCOME_UNKNOWN: { status: 500, retryable: false },
   WORKFLOW_FAILED: { status: 500, retryable: false },
   COMPENSATION_FAILED: { status: 500, retryable: false },

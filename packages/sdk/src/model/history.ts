@@ -6,6 +6,7 @@
  * 3. A fact says what happened, never what follows from it: states are derived (`instance-state.ts`, `activity-state.ts`).
  */
 import type { Failure } from "./failure.ts";
+import type { Priority } from "./priority.ts";
 import type { NoRetry } from "./retry-decision.ts";
 import type { RunTimeouts } from "./run-timeouts.ts";
 
@@ -65,6 +66,8 @@ export type Incoming =
       readonly correlationId?: string;
       readonly memo?: Payload;
       readonly attributes?: Payload;
+      /** Of its activities and children, unless they say another; absent when it is `normal`. */
+      readonly priority?: Priority;
       /** Its time limits, as they were when its instance was started. */
       readonly timeout?: RunTimeouts;
       /** When the first run of its execution began, where that has a time limit; milliseconds since the epoch. */
@@ -244,6 +247,8 @@ export type Command =
       readonly summary?: string;
       /** Absent when it runs at least once. Of one that runs once at most each attempt is recorded before it begins. */
       readonly semantics?: "atMostOnce" | "transactional";
+      /** Absent when it is `normal`. */
+      readonly priority?: Priority;
     }
   | {
       readonly type: "TimerStarted";
@@ -275,6 +280,8 @@ export type Command =
       readonly input: Payload;
       readonly digest: string;
       readonly onParentClose: ParentClosePolicy;
+      /** Absent when it is `normal`. */
+      readonly priority?: Priority;
     }
   | {
       readonly type: "SideEffectRecorded";

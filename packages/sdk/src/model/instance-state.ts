@@ -24,6 +24,7 @@ import type {
 } from "./history.ts";
 import { InvalidTransition } from "./invalid-transition.ts";
 import { isUndoing, type OpenCompensation, OpenCompensations, ofRun } from "./open-compensation.ts";
+import type { Priority } from "./priority.ts";
 
 const anyEnd = ["Completed", "Failed", "TimedOut", "Cancelled", "Terminated", "ContinuedAsNew"] as const;
 const isEnd = (status: Status): boolean => instanceTransitions[status].length === 0;
@@ -63,6 +64,8 @@ export type OpenActivity = {
    * asks for.
    */
   readonly semantics?: "atMostOnce" | "transactional";
+  /** Absent when it is `normal`. */
+  readonly priority?: Priority;
   state: ActivityState;
   attempt: number;
   /** Attempts that ended with their process. */
@@ -93,6 +96,8 @@ export type OpenChild = {
   readonly run: string;
   readonly input: Payload;
   readonly onParentClose: ParentClosePolicy;
+  /** Absent when it is `normal`. */
+  readonly priority?: Priority;
 };
 /** Since when somebody lets it wait, and why. */
 export type Pause = { readonly at: number; readonly reason?: string };
@@ -333,6 +338,7 @@ export class InstanceState {
           run: fact.run,
           input: fact.input,
           onParentClose: fact.onParentClose,
+          ...(fact.priority !== undefined && { priority: fact.priority }),
         });
         return;
       case "ChildCompleted":
@@ -536,10 +542,11 @@ export class InstanceState {
     return activity;
   }
 
-  #activityScheduled({ effect, name, input, semantics }: Extract<Command, { type: "ActivityScheduled" }>): void {
+  #activityScheduled({ effect, name, input, semantics, priority }: Extract<Command, { type: "ActivityScheduled" }>): void {
     this.#activities ??= new Map();
     const activity: OpenActivity = { name, input, scheduledAt: this.at, state: "Created", attempt: 1, losses: 0 };
-    this.#activities.set(effect, semantics === undefined ? activity : { ...activity, semantics });
+    const said = semantics === undefined ? activity : { ...activity, semantics };
+    this.#activities.set(effect, priority === undefined ? said : { ...said, priority });
     if (semantics === "atMostOnce") this.#moveActivity(effect, "Ready", "Scheduled");
     else this.#moveActivity(effect, "Ready", "Scheduled", "Running");
   }

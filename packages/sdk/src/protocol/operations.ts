@@ -9,6 +9,7 @@ import type { DeadLetterDecision, DeadLetterKind } from "../model/dead-letter.ts
 import type { FailureKind } from "../model/failure-kind.ts";
 import type { CancelMode, ClosedStatus, CompensationDecision, Status } from "../model/history.ts";
 import type { CompensationState } from "../model/open-compensation.ts";
+import type { Priority } from "../model/priority.ts";
 import type { RunTimeouts } from "../model/run-timeouts.ts";
 
 /** An error as the API shows it: a `Failure` with its fields decoded. */
@@ -57,6 +58,8 @@ export type StartRequest = {
   readonly attributes?: Readonly<Record<string, AttributeValue>>;
   readonly memo?: Readonly<Record<string, unknown>>;
   readonly correlationId?: string;
+  /** Goes over what the workflow says. */
+  readonly priority?: Priority;
   /** What to do when an open instance has this id: refuse (default), or return that one when it is of the same workflow. */
   readonly onConflict?: "fail" | "return";
   readonly idempotencyKey?: string;

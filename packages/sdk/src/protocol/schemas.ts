@@ -9,6 +9,7 @@ import { edgeKinds, nodeKinds } from "../graph/graph.ts";
 import { deadLetterDecisions, deadLetterKinds } from "../model/dead-letter.ts";
 import { errorCodes } from "../model/errors.ts";
 import { failureKinds } from "../model/failure-kind.ts";
+import { priorities } from "../model/priority.ts";
 import { anyValue, choice, durationSchema, nameSchema, timestamp } from "./kinds.ts";
 import { statuses } from "./status.ts";
 
@@ -36,6 +37,7 @@ const startProperties = {
   attributes: Type.Optional(Type.Record(nameSchema, attributeValue, strict)),
   memo: Type.Optional(Type.Record(Type.String(), anyValue)),
   correlationId: Type.Optional(nameSchema),
+  priority: Type.Optional(choice(priorities)),
   onConflict: Type.Optional(choice(["fail", "return"])),
   event: Type.Optional(
     Type.Object(

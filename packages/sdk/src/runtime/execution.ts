@@ -23,6 +23,7 @@ import { type Failure, failureOf } from "../model/failure.ts";
 import { type FailureKind, kindOf } from "../model/failure-kind.ts";
 import type { CancelMode, Command, EffectId, HistoryFact, Incoming, NextAttempt, Payload, Turn } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
+import type { Priority } from "../model/priority.ts";
 import { lineOf } from "./call-site.ts";
 import { closing } from "./closing.ts";
 import { Commands, type DivergenceListener } from "./commands.ts";
@@ -346,6 +347,11 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   get compensations(): Compensations {
     this.#compensations ??= new Compensations(this.definition.compensation ?? defaultCompensation, this, this.#commands);
     return this.#compensations;
+  }
+
+  /** Undefined when it is the default. */
+  get priority(): Priority | undefined {
+    return this.#start?.priority;
   }
 
   get resetTo(): string | undefined {

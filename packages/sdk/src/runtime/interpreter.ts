@@ -16,6 +16,7 @@ import { keyText } from "../model/event-key.ts";
 import { errorOf, type Failure, failureOf } from "../model/failure.ts";
 import type { Command, EffectId, Payload, TimerPurpose } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
+import { type Priority, recordedPriority } from "../model/priority.ts";
 import { closing } from "./closing.ts";
 import { allPolicy, anyPolicy, racePolicy, settledPolicy, tolerantPolicy } from "./combinators.ts";
 import type { Commands } from "./commands.ts";
@@ -45,6 +46,8 @@ export interface Surroundings {
   readonly broken: Error | undefined;
   readonly definition: Pick<WorkflowDefinition, "errors">;
   readonly compensations: Compensations;
+  /** Of the run; undefined when it is the default. */
+  readonly priority: Priority | undefined;
   newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done, scope: Scope | undefined): Operation;
 }
 
@@ -165,6 +168,7 @@ export class Interpreter {
           ...this.#commands.input(id, definition.input, effect.input, `input of activity "${definition.name}"`),
           ...(options.summary !== undefined && { summary: options.summary }),
           ...noted[options.semantics ?? definition.semantics ?? "atLeastOnce"],
+          ...recordedPriority(options.priority, definition.priority, this.#surroundings.priority),
         },
         effect.site,
       );
@@ -247,6 +251,7 @@ export class Interpreter {
           run,
           ...this.#commands.input(id, workflow.input, effect.input, `input of workflow "${workflow.name}"`),
           onParentClose: effect.onParentClose,
+          ...recordedPriority(effect.priority, workflow.priority, this.#surroundings.priority),
         },
         effect.site,
       );

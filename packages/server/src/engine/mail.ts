@@ -90,7 +90,7 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
   }
 }
 
-/** An attempt that runs, was lost, or ran out of time while it waited (for a place, or for a decision) may fail. */
+/** An attempt that runs, was lost, or came to its end while it waited (for a place, or for a decision) may fail. */
 function mayFail(
   activity: Readonly<OpenActivity> | undefined,
   { attempt, noRetry }: Extract<Incoming, { type: "ActivityFailed" }>,
@@ -98,8 +98,8 @@ function mayFail(
   if (activity?.attempt !== attempt) return false;
   if (activity.state === "Running" || activity.state === "Lost") return true;
   if (activity.state === "Paused") return noRetry === "scheduleToClose";
-  const isLate = noRetry === "scheduleToStart" || noRetry === "scheduleToClose";
-  return isLate && (activity.state === "Scheduled" || activity.state === "Retrying");
+  const hasNotBegun = noRetry === "scheduleToStart" || noRetry === "scheduleToClose" || noRetry === "concurrencyLimit";
+  return hasNotBegun && (activity.state === "Scheduled" || activity.state === "Retrying");
 }
 
 function judgeMessage(state: InstanceState, fact: Message): Verdict {

@@ -11,6 +11,7 @@ import {
   encodePayload,
   type Incoming,
   parse,
+  recordedPriority,
   type StartRequest,
   type WorkflowDefinition,
 } from "@wovyr/sdk/internal";
@@ -76,6 +77,7 @@ export function newStart(
       correlationId,
       ...(startAt !== undefined && { startAt }),
       ...(request.timeout !== undefined && { timeout: request.timeout }),
+      ...recordedPriority(request.priority, definition.priority),
       ...(request.memo !== undefined && { memo: encodePayload(request.memo, { limit, what: "memo" }) }),
       ...(request.attributes !== undefined && { attributes: encodePayload(request.attributes, { limit, what: "attributes" }) }),
     },
@@ -95,8 +97,10 @@ function requestDigest({
   onConflict,
   event,
   timeout,
+  priority,
 }: StartRequest): string {
   const said = [workflow, id, undefined, input, startAt, delay, attributes, memo, correlationId, onConflict];
+  if (priority !== undefined) return digest([...said, event, timeout, priority]);
   return digest(event === undefined && timeout === undefined ? said : [...said, event, timeout]);
 }
 

@@ -233,6 +233,7 @@ function childStart(instance: Instance, started: ChildToStart, context: TurnWrit
       seed: context.newSeed(),
       parent: { tenant, id, run, effect: started.effect },
       correlationId: correlationId ?? id,
+      ...(started.priority !== undefined && { priority: started.priority }),
     },
   };
 }
@@ -272,6 +273,7 @@ function startOfNext(
       ...(parent !== undefined && { parent }),
       correlationId: correlationId ?? id,
       ...(start?.memo !== undefined && { memo: start.memo }),
+      ...(start?.priority !== undefined && { priority: start.priority }),
       ...(start?.timeout !== undefined && { timeout: start.timeout, executionStartedAt: start.executionStartedAt ?? beganAt(instance) }),
       ...(carried !== undefined && { carried }),
       ...(publications.length > 0 && { publications }),

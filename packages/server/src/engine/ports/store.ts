@@ -13,6 +13,7 @@
  */
 import { WovyrError } from "@wovyr/sdk";
 import type { ActivityTransaction, ClosedStatus, DeadLetterKind, ParentLink } from "@wovyr/sdk/internal";
+import type { PermitAsk, PermitGrant, TokenAsk, TokenGrant } from "./limits.ts";
 
 export type { DeadLetterKind } from "@wovyr/sdk/internal";
 
@@ -551,6 +552,17 @@ export interface Store {
 
   /** Given when applications can write into the same database in transactions of their own. */
   readonly requests?: AppRequests | undefined;
+
+  /** Says what a node uses and wants of limits, and what it may use from now on, until `lease` milliseconds after the ask. Each limit is asked for once. */
+  exchangePermits(owner: string, lease: number, asks: readonly PermitAsk[]): Promise<readonly PermitGrant[]>;
+  /** Gives up all that these owners hold. */
+  releasePermits(owners: readonly string[]): Promise<void>;
+  /** Who holds permits, or wants some. */
+  listPermitOwners(): Promise<readonly string[]>;
+  /** Takes as many tokens of each limit as there are, up to what is wanted. */
+  takeTokens(asks: readonly TokenAsk[]): Promise<readonly TokenGrant[]>;
+  /** Removes what is left of limits that nobody has asked for in a while. */
+  expireLimits(): Promise<void>;
 
   /** Removes start keys older than `before` (milliseconds since the epoch). */
   expireStartKeys(before: number): Promise<void>;

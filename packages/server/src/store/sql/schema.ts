@@ -314,3 +314,38 @@ export const requests = wovyr.table(
     index("requests_asked").on(table.shard, table.position),
   ],
 );
+
+/** What each node holds of each limit on how much runs at once (policies). */
+export const permits = wovyr.table(
+  "permits",
+  {
+    held: integer("held").notNull(),
+    inUse: integer("in_use").notNull(),
+    wanted: integer("wanted").notNull(),
+    /** Uses that the node is to end: those that it has yet to be told of, and those that it was told of last. */
+    evict: integer("evict").notNull(),
+    told: integer("told").notNull(),
+    /** When its longest use began. */
+    oldest: milliseconds("oldest").notNull(),
+    /** Since when it waits for more. */
+    since: timestamp("since", { withTimezone: true }),
+    leaseUntil: timestamp("lease_until", { withTimezone: true }).notNull(),
+    tenant: text("tenant").notNull(),
+    name: text("name").notNull(),
+    owner: text("owner").notNull(),
+  },
+  (table) => [primaryKey({ name: "permits_pk", columns: [table.tenant, table.name, table.owner] }), index("permits_owner").on(table.owner)],
+);
+
+/** Tokens of rate limits that were granted, by the part of a window in which that was. */
+export const tokens = wovyr.table(
+  "tokens",
+  {
+    part: bigint("part", { mode: "number" }).notNull(),
+    expiresAt: milliseconds("expires_at").notNull(),
+    count: integer("count").notNull(),
+    tenant: text("tenant").notNull(),
+    name: text("name").notNull(),
+  },
+  (table) => [primaryKey({ name: "tokens_pk", columns: [table.tenant, table.name, table.part] })],
+);

@@ -5,6 +5,7 @@
  * 2. A text that cannot be stored is found nowhere and refused on the way in, whatever the driver would make of it.
  */
 import { WovyrError } from "@wovyr/sdk";
+import type { PermitAsk, TokenAsk } from "../../engine/ports/limits.ts";
 import type {
   AppRequests,
   Beat,
@@ -35,6 +36,7 @@ import { classify, unavailable } from "./failure-class.ts";
 import { startSlot } from "./flush-parameters.ts";
 import { dropHeartbeats, expireHeartbeats, readHeartbeats, saveHeartbeats } from "./heartbeats.ts";
 import { runLists } from "./key-lists.ts";
+import { exchangePermits, expireLimits, listPermitOwners, releasePermits, takeTokens } from "./limits.ts";
 import { listInstances } from "./list-instances.ts";
 import { beat, leave } from "./membership.ts";
 import { expirePublications, publish } from "./publications.ts";
@@ -268,6 +270,26 @@ export class SqlStore implements Store {
 
   async clearStrikes({ tenant, run }: InstanceKey): Promise<void> {
     await this.#query("write", "delete from wovyr.strikes where tenant = $1 and run = $2", [tenant, run]);
+  }
+
+  async exchangePermits(owner: string, lease: number, asks: readonly PermitAsk[]) {
+    return exchangePermits(this.#query, owner, lease, asks);
+  }
+
+  async releasePermits(owners: readonly string[]) {
+    await releasePermits(this.#query, owners);
+  }
+
+  async listPermitOwners() {
+    return listPermitOwners(this.#query);
+  }
+
+  async takeTokens(asks: readonly TokenAsk[]) {
+    return takeTokens(this.#query, asks);
+  }
+
+  async expireLimits() {
+    await expireLimits(this.#query);
   }
 
   async expireStartKeys(before: number): Promise<void> {
