@@ -54,9 +54,21 @@ export function keyOf(key: (input: never) => string, input: unknown, what: strin
   try {
     made = key(input as never);
   } catch (error) {
-    throw new WovyrError(`${what} threw: ${error instanceof Error ? error.message : String(error)}`, { code: "INVALID_OPTION", cause: error });
+    throw new WovyrError(`${what} threw: ${error instanceof Error ? error.message : String(error)}`, {
+      code: "INVALID_OPTION",
+      cause: error,
+    });
   }
-  if (typeof made === "string" && made.length > 0 && made.length <= longestKey) return made;
-  const got = typeof made === "string" ? `${made.length} characters` : typeof made;
-  throw new WovyrError(`${what} must return a text of 1 to ${longestKey} characters, not ${got}`, { code: "INVALID_OPTION" });
+  const problem = keyProblem(made);
+  if (problem === undefined) return made as string;
+  throw new WovyrError(`${what} must return a text of 1 to ${longestKey} characters without control characters, not ${problem}`, {
+    code: "INVALID_OPTION",
+  });
+}
+
+function keyProblem(made: unknown): string | undefined {
+  if (typeof made !== "string") return typeof made;
+  if (made.length === 0 || made.length > longestKey) return `one of ${made.length}`;
+  const isPlain = made.isWellFormed() && [...made].every((character) => character >= " " && character !== "\u007f");
+  return isPlain ? undefined : "one that holds some";
 }

@@ -31,8 +31,7 @@ export function resolveRateLimit(options: RateLimitOptions<never>, what: string)
   checkOptions(options, ["limit", "per", "key", "scope"], what);
   const { limit, per, key, scope } = options;
   const period = milliseconds(per, `${what}.per`);
-  if (period < 1 || period > longestPeriod)
-    throw new WovyrError(`${what}.per must be from 1 ms to 31 days`, { code: "INVALID_OPTION" });
+  if (period < 1 || period > longestPeriod) throw new WovyrError(`${what}.per must be from 1 ms to 31 days`, { code: "INVALID_OPTION" });
   return Object.freeze({
     limit: wholeNumber(limit, 1, `${what}.limit`, maxLimit),
     per: period,

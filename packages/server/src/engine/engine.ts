@@ -36,6 +36,7 @@ import { Inbox } from "./inbox.ts";
 import { Instance, type InstanceHost, type InstanceIdentity, type OpenTurn, turnMail } from "./instance.ts";
 import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits } from "./journal.ts";
+import type { TenantLimits } from "./limits/limits-of.ts";
 import { addedByLoading, comesAgainTo, isForSuccessor, type Mail, mailIdentity } from "./mail.ts";
 import { Ownership } from "./ownership.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
@@ -51,6 +52,8 @@ import { Replay } from "./replay.ts";
 import { Requests } from "./requests.ts";
 import { Revival } from "./revival.ts";
 import { newSeed, runIdAfter } from "./run-id.ts";
+import { fifo } from "./scheduling/fifo.ts";
+import type { SchedulingStrategy } from "./scheduling/strategy.ts";
 import { Settlement } from "./settlement.ts";
 import { shardOf } from "./shard-of.ts";
 import { type Start, startKeyLife } from "./start.ts";
@@ -85,6 +88,9 @@ export type EngineOptions = {
   readonly retry?: RetryPolicy | undefined;
   /** Says of what kind failures are that their activity does not classify. */
   readonly classify?: Classifier | undefined;
+  /** Who is next when attempts wait; default: first in, first out. */
+  readonly scheduling?: SchedulingStrategy | undefined;
+  readonly tenantLimits?: TenantLimits | undefined;
   readonly group: string;
   readonly shards: number;
   readonly node: string;
@@ -216,6 +222,12 @@ export class Engine {
       retry: options.retry,
       classify: options.classify,
       concurrency: limits.activities,
+      scheduling: options.scheduling ?? fifo(),
+      tenantLimits: options.tenantLimits,
+      store,
+      node: options.node,
+      lease: options.lease,
+      deadOwners: options.deadOwners,
       payloadLimit: limits.execution.payload,
     });
     this.admission = new Admission({ journal: this.journal, dispatch: this.dispatch, clock, limits: limits.admission });
@@ -326,7 +338,7 @@ export class Engine {
     this.turns.stop();
     // A store that does not answer learns by the lease.
     const released = this.ownership.release();
-    if (answers) await this.#atMost(storePatience, released);
+    if (answers) await this.#atMost(storePatience, Promise.all([released, this.#releasePermits()]));
     this.#closed = true;
     this.journal.stop();
     this.hub.close();
@@ -340,8 +352,14 @@ export class Engine {
     );
   }
 
+  async #releasePermits(): Promise<void> {
+    await this.dispatch
+      .release()
+      .catch((error) => this.options.log.warn("permits could not be given up before their lease ends", { error }));
+  }
+
   /** True when the promise was kept within so many milliseconds. */
-  async #atMost(milliseconds: number, promise: Promise<void>): Promise<boolean> {
+  async #atMost(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
     const { clock } = this.options;
     let cancel = () => {};
     const late = new Promise<boolean>((resolve) => {
@@ -463,6 +481,7 @@ export class Engine {
       .expireStepOutcomes(clock.now() - stepOutcomeLife)
       .catch((error) => log.warn("old outcomes of steps could not be removed", { error }));
     store.expireHeartbeats(clock.now() - heartbeatLife).catch((error) => log.warn("old heartbeats could not be removed", { error }));
+    store.expireLimits().catch((error) => log.warn("what is left of old limits could not be removed", { error }));
     const publications = store.expirePublications(clock.now() - this.publicationRetention);
     publications.catch((error) => log.warn("old publications could not be removed", { error }));
   }

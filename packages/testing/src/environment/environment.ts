@@ -23,6 +23,7 @@ import {
   turnView,
 } from "@wovyr/sdk/internal";
 import {
+  checkStrategy,
   defaultPublicationRetention,
   determinismGuard,
   type Engine,
@@ -31,6 +32,7 @@ import {
   isStatementAt,
   memoryStore,
   openStatuses,
+  resolveTenantLimits,
   retentionTimes,
   type Store,
   type StoreProvider,
@@ -432,6 +434,8 @@ export class TestEnvironment implements AsyncDisposable {
       codec: this.#options.codec,
       retry: this.#options.retry,
       classify: this.#options.classify,
+      scheduling: this.#options.scheduling && checkStrategy(this.#options.scheduling),
+      tenantLimits: this.#options.tenantLimits && resolveTenantLimits(this.#options.tenantLimits),
       limits: this.limits,
       retention: this.#options.retention === undefined ? undefined : retentionTimes(this.#options.retention),
       guard: this.#guard,

@@ -7,7 +7,7 @@
  *
  * Whoever writes one runs `schedulingContract` against it (`@wovyr/server/scheduling-contract`).
  */
-import type { Priority } from "@wovyr/sdk";
+import { type Priority, WovyrError } from "@wovyr/sdk";
 
 /** An attempt that waits, as a strategy sees it. */
 export type WaitingAttempt = {
@@ -34,4 +34,14 @@ export interface SchedulingStrategy {
   readonly name: string;
   /** An empty queue. There are several at a time: for places, and for each limit that attempts wait for. */
   createQueue(): SchedulingQueue;
+}
+
+/** Throws INVALID_OPTION for what is no strategy. */
+export function checkStrategy(strategy: SchedulingStrategy): SchedulingStrategy {
+  const { name, createQueue } = strategy ?? {};
+  if (typeof name === "string" && typeof createQueue === "function") return strategy;
+  throw new WovyrError(
+    "scheduling must be a strategy: fifo(), priority(), deadlineFirst(), fair() or an object with a name and a function createQueue",
+    { code: "INVALID_OPTION" },
+  );
 }

@@ -3,6 +3,7 @@
  *
  * 1. A strategy that throws, or that does not give back what it was given, is given up: those that wait are taken in the order in which they came from then
  *    on. The engine goes on.
+ * 2. One that is not wanted any more stays where it is until its turn comes: whoever takes it passes it over.
  */
 import { type Attempt, limitsOf } from "../attempt.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -10,16 +11,18 @@ import type { EngineLog } from "../ports/log.ts";
 import { fifo } from "./fifo.ts";
 import type { SchedulingQueue, SchedulingStrategy, WaitingAttempt } from "./strategy.ts";
 
-/** An attempt that waits; a strategy sees no more of it than it may. */
-class Waiting implements WaitingAttempt {
+/** What waits, with its attempt; a strategy sees no more of it than it may. */
+class Waiting<T> implements WaitingAttempt {
+  readonly #item: T;
   readonly #attempt: Attempt;
 
-  constructor(attempt: Attempt) {
+  constructor(item: T, attempt: Attempt) {
+    this.#item = item;
     this.#attempt = attempt;
   }
 
-  static attemptOf(waiting: Waiting): Attempt {
-    return waiting.#attempt;
+  static itemOf<T>(waiting: Waiting<T>): T {
+    return waiting.#item;
   }
 
   get tenant() {
@@ -58,57 +61,64 @@ class Waiting implements WaitingAttempt {
 
 export type WaitingOptions = { readonly strategy: SchedulingStrategy; readonly clock: Clock; readonly log: EngineLog };
 
-export class WaitingAttempts {
+export class WaitingAttempts<T> {
   readonly #options: WaitingOptions;
+  readonly #attemptOf: (item: T) => Attempt;
   #strategy: SchedulingStrategy;
   #queue: SchedulingQueue;
   /** All that wait, where the strategy is not sure to give back what it was given. */
-  readonly #all: Set<Waiting> | undefined;
+  readonly #all: Set<Waiting<T>> | undefined;
 
-  constructor(options: WaitingOptions) {
+  constructor(options: WaitingOptions, attemptOf: (item: T) => Attempt) {
     this.#options = options;
+    this.#attemptOf = attemptOf;
     this.#strategy = options.strategy;
     this.#all = options.strategy === fifo() ? undefined : new Set();
-    this.#queue = this.#tried(() => this.#strategy.createQueue()) ?? fifo().createQueue();
+    this.#queue = this.#newQueue();
   }
 
   get size(): number {
     return this.#all?.size ?? this.#queue.size;
   }
 
-  add(attempt: Attempt): void {
-    const waiting = new Waiting(attempt);
+  add(item: T): void {
+    const waiting = new Waiting(item, this.#attemptOf(item));
+    const { clock } = this.#options;
     if (this.#all === undefined) {
-      this.#queue.add(waiting, this.#options.clock.now());
+      this.#queue.add(waiting, clock.now());
       return;
     }
     this.#all.add(waiting);
-    this.#tried(() => this.#queue.add(waiting, this.#options.clock.now()));
+    this.#tried(() => this.#queue.add(waiting, clock.now()));
   }
 
-  take(): Attempt | undefined {
+  take(): T | undefined {
     const all = this.#all;
     if (all === undefined) {
       const next = this.#queue.take(this.#options.clock.now());
-      return next && Waiting.attemptOf(next as Waiting);
+      return next && Waiting.itemOf(next as Waiting<T>);
     }
     if (all.size === 0) return undefined;
-    return Waiting.attemptOf(this.#tried(() => this.#taken(all)) ?? this.#taken(all));
+    return Waiting.itemOf(this.#tried(() => this.#taken(all)) ?? this.#taken(all));
   }
 
   clear(): void {
     this.#all?.clear();
-    this.#queue = this.#tried(() => this.#strategy.createQueue()) ?? fifo().createQueue();
+    this.#queue = this.#newQueue();
   }
 
-  #taken(all: Set<Waiting>): Waiting {
-    const next = this.#queue.take(this.#options.clock.now()) as Waiting | undefined;
+  #newQueue(): SchedulingQueue {
+    return this.#tried(() => this.#strategy.createQueue()) ?? fifo().createQueue();
+  }
+
+  #taken(all: Set<Waiting<T>>): Waiting<T> {
+    const next = this.#queue.take(this.#options.clock.now()) as Waiting<T> | undefined;
     if (next === undefined || !all.delete(next)) throw new Error("take() did not give one that waits");
     return next;
   }
 
   /** Undefined when the strategy has been given up over it. */
-  #tried<T>(work: () => T): T | undefined {
+  #tried<R>(work: () => R): R | undefined {
     try {
       return work();
     } catch (error) {
