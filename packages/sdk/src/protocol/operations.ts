@@ -103,6 +103,11 @@ export type ResultResponse =
       readonly status: Exclude<Status, ClosedStatus>;
     };
 
+/** What an attempt waits for: a place in its process, or a limit (`of` is whose: the activity, the scope or the tenant). */
+export type AttemptWait =
+  | { readonly kind: "place" }
+  | { readonly kind: "concurrency" | "rateLimit"; readonly of: string; readonly key?: string };
+
 export type InstanceSummary = {
   readonly id: string;
   readonly runId: string;
@@ -143,6 +148,10 @@ export type InstanceDescription = InstanceSummary & {
     readonly lastHeartbeat?: unknown;
     /** While the circuit of the activity is not closed: attempts are held back until then, or a few find out whether it works again. */
     readonly circuit?: { readonly state: "open" | "halfOpen"; readonly until: Date };
+    /** Absent when it is `normal`. */
+    readonly priority?: Priority;
+    /** While its attempt is due and has not begun, and no circuit holds it back. */
+    readonly waitingFor?: AttemptWait;
   }[];
   readonly timers: readonly {
     readonly effect: string;

@@ -397,6 +397,13 @@ export const DescriptionSchema = Type.Object(
             { description: "While the circuit of the activity is not closed: how long its attempts are held back." },
           ),
         ),
+        priority: Type.Optional(choice(priorities)),
+        waitingFor: Type.Optional(
+          Type.Object(
+            { kind: choice(["place", "concurrency", "rateLimit"]), of: Type.Optional(Type.String()), key: Type.Optional(Type.String()) },
+            { description: "While its attempt is due and has not begun: what it waits for, and whose limit that is." },
+          ),
+        ),
       }),
     ),
     timers: Type.Array(

@@ -13,7 +13,7 @@
  * 8. The time of an attempt that waits goes on: when it is out of time it fails without having begun.
  */
 import type { TimeoutKind, WovyrError } from "@wovyr/sdk";
-import { CancelledError, type EffectId, failureOf, type NoRetry, type Payload, suspectLosses } from "@wovyr/sdk/internal";
+import { type AttemptWait, CancelledError, type EffectId, failureOf, type NoRetry, type Payload, suspectLosses } from "@wovyr/sdk/internal";
 import {
   type Attempt,
   type AttemptEnd,
@@ -25,7 +25,7 @@ import {
   RunningAttempt,
 } from "./attempt.ts";
 import { Circuits, type CircuitTicket } from "./circuits.ts";
-import { Limits, type LimitWait } from "./limits/limits.ts";
+import { Limits } from "./limits/limits.ts";
 import type { TenantLimits } from "./limits/limits-of.ts";
 import type { Store } from "./ports/store.ts";
 import type { SchedulingStrategy } from "./scheduling/strategy.ts";
@@ -36,15 +36,13 @@ export type DispatchOptions = AttemptSurroundings & {
   readonly scheduling: SchedulingStrategy;
   readonly tenantLimits: TenantLimits | undefined;
   readonly store: Store;
+  readonly group: string;
   readonly node: string;
   /** Of permits, in milliseconds. */
   readonly lease: number;
   /** Which nodes are known to be dead. */
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
 };
-
-/** What an attempt waits for, where that is no circuit: see there. */
-export type AttemptWait = LimitWait | { readonly kind: "place" };
 
 /** A place that is kept for an attempt that was announced. */
 type Kept = { readonly ticket: CircuitTicket | undefined; readonly then: () => void };

@@ -225,6 +225,7 @@ export class Engine {
       scheduling: options.scheduling ?? fifo(),
       tenantLimits: options.tenantLimits,
       store,
+      group: options.group,
       node: options.node,
       lease: options.lease,
       deadOwners: options.deadOwners,

@@ -1,5 +1,6 @@
 /** What the API shows of rows and histories: payloads decoded, times as dates. */
 import {
+  type AttemptWait,
   decodePayload,
   graphOf,
   type HistoryEvent,
@@ -61,9 +62,11 @@ export type LiveView = {
   readonly waitingAt: readonly string[] | undefined;
   /** How the circuit of an activity stands, when it is not closed. */
   readonly circuitOf: (activity: string) => Circuit | undefined;
+  /** What the attempt of an effect waits for. */
+  readonly waitOf: (effect: string) => AttemptWait | undefined;
 };
 
-export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitingAt, circuitOf }: LiveView): InstanceDescription {
+export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitingAt, circuitOf, waitOf }: LiveView): InstanceDescription {
   const state = new InstanceState();
   for (const turn of turns) state.apply(turn);
   const record = (payload: string | undefined) => (payload === undefined ? {} : (decodePayload(payload) as Record<string, unknown>));
@@ -75,7 +78,9 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
     memo: record(state.start?.memo),
     variables: record(state.variables),
     historyLength: state.tail,
-    activities: [...state.activities].map(([effect, activity]) => activityView(row.run, effect, activity, circuitOf(activity.name))),
+    activities: [...state.activities].map(([effect, activity]) =>
+      activityView(row.run, effect, activity, circuitOf(activity.name), waitOf(effect)),
+    ),
     timers: [...state.timers].map(([effect, timer]) => ({
       effect,
       purpose: timer.purpose,
@@ -137,8 +142,9 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
 function activityView(
   run: string,
   effect: string,
-  { name, state, attempt, lastFailure, retryAt, losses, heartbeat }: Readonly<OpenActivity>,
+  { name, state, attempt, lastFailure, retryAt, losses, heartbeat, priority }: Readonly<OpenActivity>,
   circuit: Circuit | undefined,
+  waitingFor: AttemptWait | undefined,
 ): InstanceDescription["activities"][number] {
   return {
     effect,
@@ -151,6 +157,8 @@ function activityView(
     ...(losses > 0 && { losses }),
     ...(heartbeat !== undefined && { lastHeartbeat: decodePayload(heartbeat) }),
     ...(circuit !== undefined && { circuit }),
+    ...(priority !== undefined && { priority }),
+    ...(waitingFor !== undefined && { waitingFor }),
   };
 }
 

@@ -3,7 +3,7 @@
  *
  * 1. Permits come before tokens, for a token is gone when it is taken; and what is narrower comes first, so that nobody holds what is for many while it
  *    waits for what is for few.
- * 2. A name tells two limits apart. No name of a definition holds a space.
+ * 2. What has no scope of its own is a limit of its group of orchestrators: another group may have another activity of the same name.
  */
 import { decodePayload, keyOf, type OnLimit, type RateLimit } from "@wovyr/sdk/internal";
 import type { Attempt } from "../attempt.ts";
@@ -32,39 +32,42 @@ export function isLimited({ call: { definition } }: Attempt, tenantLimits: Tenan
 }
 
 /** Throws INVALID_OPTION when a key function does not do what it should. */
-export function limitsOfAttempt(attempt: Attempt, tenantLimits: TenantLimits | undefined): readonly Limit[] {
+export function limitsOfAttempt(attempt: Attempt, group: string, tenantLimits: TenantLimits | undefined): readonly Limit[] {
   const { tenant } = attempt;
   const { concurrency, rateLimit } = attempt.call.definition;
+  const ofTenant = { tenant, of: tenant };
   const limits: Limit[] = [];
   if (concurrency !== undefined) {
     const { limit: capacity, onLimit, scope, key } = concurrency;
-    const named = nameOf(attempt, "concurrency", scope, key);
-    limits.push({ kind: "concurrency", tenant, ...named, capacity, onLimit });
+    limits.push({ kind: "concurrency", tenant, ...named(attempt, group, "concurrency", scope, key), capacity, onLimit });
   }
   if (tenantLimits?.concurrency !== undefined)
-    limits.push({ kind: "concurrency", tenant, name: "tenant", of: tenant, capacity: tenantLimits.concurrency, onLimit: "queue" });
+    limits.push({ kind: "concurrency", ...ofTenant, name: nameOf("tenant", group), capacity: tenantLimits.concurrency, onLimit: "queue" });
   if (rateLimit !== undefined) {
     const { limit, per, scope, key } = rateLimit;
-    const named = nameOf(attempt, "rateLimit", scope, key);
-    limits.push({ kind: "rateLimit", tenant, ...named, name: `${named.name} ${per}`, limit, per });
+    limits.push({ kind: "rateLimit", tenant, ...named(attempt, group, "rateLimit", scope, key, per), limit, per });
   }
   if (tenantLimits?.rateLimit !== undefined) {
     const { limit, per } = tenantLimits.rateLimit;
-    limits.push({ kind: "rateLimit", tenant, name: `tenant ${per}`, of: tenant, limit, per });
+    limits.push({ kind: "rateLimit", ...ofTenant, name: nameOf("tenant", group, per), limit, per });
   }
   return limits;
 }
 
-function nameOf(
+const nameOf = (...parts: readonly (string | number)[]): string => JSON.stringify(parts);
+
+function named(
   { call, activity }: Attempt,
+  group: string,
   what: Limit["kind"],
   scope: string | undefined,
   key: ((input: never) => string) | undefined,
+  ...window: readonly number[]
 ): Pick<Named, "name" | "of" | "key"> {
   const { name } = call.definition;
   const of = scope ?? name;
-  const place = scope === undefined ? `activity ${name}` : `scope ${scope}`;
-  if (key === undefined) return { name: place, of };
+  const place = scope === undefined ? ["activity", group, name] : ["scope", scope];
+  if (key === undefined) return { name: nameOf(...place, ...window), of };
   const made = keyOf(key, decodePayload(activity.input), `${what}.key of activity "${name}"`);
-  return { name: `${place} ${made}`, of, key: made };
+  return { name: nameOf(...place, made, ...window), of, key: made };
 }

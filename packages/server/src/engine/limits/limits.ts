@@ -8,6 +8,7 @@
  * 4. What the store did with a call whose answer was lost counts as done where it takes, and as not done where it gives.
  */
 import { WovyrError } from "@wovyr/sdk";
+import type { AttemptWait } from "@wovyr/sdk/internal";
 import { type Attempt, attemptKey } from "../attempt.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EngineLog } from "../ports/log.ts";
@@ -24,6 +25,7 @@ export type LimitsOptions = {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: EngineLog;
+  readonly group: string;
   readonly node: string;
   /** Milliseconds. */
   readonly lease: number;
@@ -40,9 +42,6 @@ export type LimitsOptions = {
   /** Its permit is gone: it is to be made again. */
   readonly lapsed: (attempt: Attempt) => void;
 };
-
-/** What an attempt waits for. */
-export type LimitWait = { readonly kind: Limit["kind"]; readonly of: string; readonly key?: string };
 
 /** How long permits are kept that nothing uses: what comes next may. */
 const keepSpare = 100;
@@ -88,7 +87,7 @@ export class Limits {
   }
 
   /** What an attempt waits for; undefined when it waits for no limit. */
-  waitOf(key: string): LimitWait | undefined {
+  waitOf(key: string): AttemptWait | undefined {
     const pass = this.#passes.get(key);
     const limit = pass?.limits[pass.passed];
     return limit && { kind: limit.kind, of: limit.of, ...(limit.key !== undefined && { key: limit.key }) };
@@ -104,7 +103,7 @@ export class Limits {
     const key = attemptKey(attempt.run, attempt.effect);
     let limits: readonly Limit[];
     try {
-      limits = limitsOfAttempt(attempt, this.#options.tenantLimits);
+      limits = limitsOfAttempt(attempt, this.#options.group, this.#options.tenantLimits);
     } catch (error) {
       this.#options.refused(attempt, error as WovyrError);
       return;
@@ -209,7 +208,7 @@ export class Limits {
     lane.remove(pass);
     this.#servePermits(lane);
     if (lane.shared) this.#permits.due(lane, this.#now);
-    else if (lane.hasSpare) this.#permits.due(lane, this.#now + keepSpare);
+    else if (lane.hasSpare || lane.isEmpty) this.#permits.due(lane, this.#now + keepSpare);
   }
 
   /** Of those that would take the place of others, only as many wait as there are places. */
@@ -253,7 +252,7 @@ export class Limits {
     const now = this.#now;
     if (lane.waiting.size > 0) return now + (lane.hasAll && lane.limit.onLimit === "queue" ? lookPause : sharedPause);
     if (lane.hasSpare) return now + (lane.shared ? 0 : keepSpare);
-    if (lane.inUse.size === 0) return Number.POSITIVE_INFINITY;
+    if (lane.isEmpty) return lane.isIdle ? Number.POSITIVE_INFINITY : now;
     return now + (lane.limit.onLimit === "cancelInProgress" ? Math.min(lookPause, this.#options.lease / 3) : this.#options.lease / 3);
   }
 

@@ -27,6 +27,8 @@ export class PermitLane {
   /** Whether those that wait are being let through. */
   isServing = false;
   #permits = 0;
+  /** What the store was told last to be in use or wanted. */
+  #told = 0;
   readonly #order: WaitingAttempts<Pass>;
 
   constructor(limit: PermitLimit, order: WaitingAttempts<Pass>) {
@@ -34,9 +36,14 @@ export class PermitLane {
     this.#order = order;
   }
 
-  /** Whether there is nothing left to know of it. */
+  /** Whether there is nothing left to know of it, for the store as well. */
   get isIdle(): boolean {
-    return this.inUse.size === 0 && this.waiting.size === 0 && this.#permits === 0;
+    return this.isEmpty && this.#permits === 0 && this.#told === 0;
+  }
+
+  /** Whether nothing uses or wants it. */
+  get isEmpty(): boolean {
+    return this.inUse.size === 0 && this.waiting.size === 0;
   }
 
   /** Whether it may use more than it does. */
@@ -85,6 +92,7 @@ export class PermitLane {
     const inUse = this.inUse.size;
     const wanted = Math.min(this.waiting.size, mostWanted);
     this.#permits = Math.min(this.#permits, inUse);
+    this.#told = inUse + wanted;
     if (onLimit === "cancelNewest") for (const pass of this.waiting) pass.asked = true;
     const [oldest = 0] = this.inUse.values();
     return { tenant, name, capacity, inUse, wanted, oldest, evicts: onLimit === "cancelInProgress" };
