@@ -75,6 +75,7 @@ export type {
   SagaOptions,
 } from "./model/compensation-policy.ts";
 export type { ConcurrencyOptions, OnLimit } from "./model/concurrency.ts";
+export type { DebounceOptions } from "./model/debounce.ts";
 export { type Duration, duration } from "./model/duration.ts";
 // Errors
 export {
@@ -107,3 +108,4 @@ export type { BackoffContext, BackoffFunction, RetryPolicy } from "./model/retry
 export type { ErrorMatcher, RetryRule } from "./model/retry-rules.ts";
 export type { WorkflowTimeout } from "./model/run-timeouts.ts";
 export type { CallSemantics, Semantics } from "./model/semantics.ts";
+export type { OnSingletonConflict, SingletonOptions } from "./model/singleton.ts";

@@ -1,3 +1,14 @@
+CREATE TABLE "wovyr"."admissions" (
+	"position" bigserial NOT NULL,
+	"shard" integer NOT NULL,
+	"admitted" boolean NOT NULL,
+	"superseded" boolean NOT NULL,
+	"tenant" text collate "C" NOT NULL,
+	"name" text collate "C" NOT NULL,
+	"run" text collate "C" NOT NULL,
+	CONSTRAINT "admissions_pk" PRIMARY KEY("tenant","name","run")
+);
+--> statement-breakpoint
 CREATE TABLE "wovyr"."permits" (
 	"held" integer NOT NULL,
 	"in_use" integer NOT NULL,
@@ -22,6 +33,7 @@ CREATE TABLE "wovyr"."tokens" (
 	CONSTRAINT "tokens_pk" PRIMARY KEY("tenant","name","part")
 );
 --> statement-breakpoint
+CREATE INDEX "admissions_order" ON "wovyr"."admissions" USING btree ("tenant","name","admitted","position");--> statement-breakpoint
 CREATE INDEX "permits_owner" ON "wovyr"."permits" USING btree ("owner");
 --> statement-breakpoint
 ALTER TABLE "wovyr"."permits" SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
@@ -157,6 +169,91 @@ begin
     end if;
     wait := case when granted = wants[i] then 0 else (coalesce(oldest_part, now_ / parts[i]) + 1) * parts[i] + periods[i] - now_ end;
     return next;
+  end loop;
+end
+$$;
+--> statement-breakpoint
+-- The statuses of runs that may still take turns; `openStatuses` in the port.
+CREATE OR REPLACE FUNCTION "wovyr"."is_open_1"(status text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  select status in ('open', 'queued', 'parked', 'paused', 'compensating')
+$$;
+--> statement-breakpoint
+-- Keeps runs that wait for their turn, and admits those whose turn has come; answers which were told something. What is admitted is counted by the runs
+-- themselves: one that has closed or is gone is none.
+CREATE FUNCTION "wovyr"."admit_1"(
+  asks integer, tenants text, names text, capacities integer[], modes text, runs text, shards integer[],
+  admission_message text, admitted_fact text, refused_fact text, superseded_message text, superseded_fact text
+) RETURNS TABLE(tenant text, run text, shard integer) LANGUAGE plpgsql
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+declare
+  sep constant text := E'\x1f';
+  a_tenants text[] := string_to_array(tenants, sep);
+  a_names text[] := string_to_array(names, sep);
+  a_modes text[] := string_to_array(modes, sep);
+  a_runs text[] := string_to_array(runs, sep);
+  asked record;
+  entry record;
+  room integer;
+  waiting integer;
+begin
+  if cardinality(a_tenants) <> asks + 1 or cardinality(a_names) <> asks + 1 or cardinality(a_runs) <> asks + 1 then
+    raise exception 'a text of an admission holds U+001F' using errcode = '22021';
+  end if;
+  perform wovyr.lock_limits_1(a_tenants, a_names);
+  insert into wovyr.admissions (shard, admitted, superseded, tenant, name, run)
+  select a.shard, false, false, a.tenant, a.name, a.run
+  from unnest(a_tenants, a_names, a_runs, shards) with ordinality a(tenant, name, run, shard, place)
+  where a.place <= asks and a.run <> '' order by a.place
+  on conflict do nothing;
+  -- Those that were admitted when others were asked for: whoever asks for them may not have heard.
+  return query select m.tenant, m.run, m.shard from unnest(a_tenants, a_names, a_runs) a(tenant, name, run)
+    join wovyr.admissions m on m.tenant = a.tenant and m.name = a.name and m.run = a.run where m.admitted;
+  for asked in
+    select distinct on (a.tenant, a.name) a.tenant, a.name, a.capacity, a.mode
+    from unnest(a_tenants, a_names, capacities, a_modes) with ordinality a(tenant, name, capacity, mode, place)
+    where a.place <= asks order by a.tenant, a.name, a.place
+  loop
+    delete from wovyr.admissions m where m.tenant = asked.tenant and m.name = asked.name
+    and not exists (select from wovyr.instances i where i.tenant = m.tenant and i.run = m.run and i.closed_at is null);
+    select asked.capacity - count(*) filter (where m.admitted), count(*) filter (where not m.admitted) into room, waiting
+    from wovyr.admissions m where m.tenant = asked.tenant and m.name = asked.name;
+    for entry in
+      select m.run, m.shard, m.position from wovyr.admissions m
+      where m.tenant = asked.tenant and m.name = asked.name and not m.admitted
+      order by m.position limit case when asked.mode = 'cancelNewest' then null else greatest(room, 0) end
+    loop
+      waiting := waiting - 1;
+      if room > 0 then
+        update wovyr.admissions m set admitted = true where m.tenant = asked.tenant and m.name = asked.name and m.run = entry.run;
+      else
+        delete from wovyr.admissions m where m.tenant = asked.tenant and m.name = asked.name and m.run = entry.run;
+      end if;
+      insert into wovyr.inbox (shard, tenant, run, message, fact)
+      values (entry.shard, asked.tenant, entry.run, admission_message, case when room > 0 then admitted_fact else refused_fact end)
+      on conflict do nothing;
+      room := room - 1;
+      tenant := asked.tenant;
+      run := entry.run;
+      shard := entry.shard;
+      return next;
+    end loop;
+    if asked.mode = 'cancelInProgress' and waiting > 0 then
+      select waiting - count(*) into waiting from wovyr.admissions m
+      where m.tenant = asked.tenant and m.name = asked.name and m.admitted and m.superseded;
+      for entry in
+        select m.run, m.shard from wovyr.admissions m
+        where m.tenant = asked.tenant and m.name = asked.name and m.admitted and not m.superseded order by m.position limit greatest(waiting, 0)
+      loop
+        update wovyr.admissions m set superseded = true where m.tenant = asked.tenant and m.name = asked.name and m.run = entry.run;
+        insert into wovyr.inbox (shard, tenant, run, message, fact)
+        values (entry.shard, asked.tenant, entry.run, superseded_message, superseded_fact) on conflict do nothing;
+        tenant := asked.tenant;
+        run := entry.run;
+        shard := entry.shard;
+        return next;
+      end loop;
+    end if;
   end loop;
 end
 $$;

@@ -146,6 +146,8 @@ export class InstanceState {
   #updates: Map<string, OpenUpdate> | undefined;
   #unread: Map<string, UnreadEvent> | undefined;
   #publications: Map<string, LastPublication> | undefined;
+  /** What became of its wait for its turn. */
+  #admitted: boolean | undefined;
   #messages: Map<string, string> | undefined;
   #compensations: OpenCompensations | undefined;
   /** Why the run undoes what it did; undefined while it does not. */
@@ -251,6 +253,17 @@ export class InstanceState {
   /** Whether an attempt is open or due, so that the run is to be looked at when its process has died. */
   get busy(): boolean {
     for (const { state } of this.activities.values()) if (state !== "Retrying" && state !== "Paused") return true;
+    return this.awaitsAdmission;
+  }
+
+  /** Whether the run has begun but for its turn, which has not come yet. */
+  get awaitsAdmission(): boolean {
+    return isGated(this.start?.admission) && this.#admitted === undefined && this.outcome === undefined && !this.isDelayed;
+  }
+
+  /** Whether its start is put off to a time that has not come. */
+  get isDelayed(): boolean {
+    for (const { purpose } of this.timers.values()) if (purpose === "start") return true;
     return false;
   }
 
@@ -289,7 +302,7 @@ export class InstanceState {
         for (const event of fact.carried ?? []) this.#received(event);
         this.#move("Validated");
         this.#move("Scheduled");
-        if (fact.startAt === undefined || fact.startAt <= this.at) this.#move("Running");
+        if (!isGated(fact.admission) && (fact.startAt === undefined || fact.startAt <= this.at)) this.#move("Running");
         return;
       case "ActivityScheduled":
         this.#activityScheduled(fact);
@@ -314,7 +327,7 @@ export class InstanceState {
         return;
       case "TimerFired":
         this.#timers?.delete(fact.effect);
-        if (this.status === "Scheduled") this.#move("Running");
+        if (this.status === "Scheduled" && !this.awaitsAdmission) this.#move("Running");
         this.#resume();
         return;
       case "EventAwaited":
@@ -372,6 +385,14 @@ export class InstanceState {
       case "UpdateCompleted":
       case "UpdateFailed":
         this.#updates?.delete(fact.message);
+        return;
+      case "StartReplaced":
+        this.#said(fact);
+        if (this.start !== undefined) this.start = { ...this.start, input: fact.input };
+        return;
+      case "AdmissionDecided":
+        this.#admitted = fact.admitted;
+        if (fact.admitted && this.status !== "Running") this.#move("Running");
         return;
       case "WakeRequested":
         this.#resume();
@@ -637,6 +658,8 @@ export class InstanceState {
   }
 }
 
+const isGated = (admission: StartFact["admission"]): boolean => admission !== undefined && "name" in admission;
+
 /** By the fact that closes a run. */
 export const closedStatus = {
   InstanceCompleted: "Completed",
@@ -660,6 +683,7 @@ export type Message = Extract<Incoming, { readonly message: string }>;
 const messageTypes: Readonly<Record<Message["type"], true>> = {
   EventReceived: true,
   UpdateRequested: true,
+  StartReplaced: true,
   WakeRequested: true,
   ActivityDecided: true,
   CompensationDecided: true,
@@ -680,6 +704,8 @@ export function messageDigest(fact: Message): string {
       return digest(["event", fact.name, fact.payload]);
     case "UpdateRequested":
       return digest(["update", fact.name, fact.input]);
+    case "StartReplaced":
+      return digest(["start", fact.input]);
     case "WakeRequested":
       return digest(["wake"]);
     case "ActivityDecided":

@@ -129,6 +129,8 @@ export type InstanceSummary = {
 export type ForkOrigin = { readonly id: string; readonly runId: string; readonly at?: number };
 
 export type InstanceDescription = InstanceSummary & {
+  /** While the run waits for its turn, and its function is not entered. */
+  readonly waitingFor?: Extract<AttemptWait, { readonly kind: "concurrency" | "rateLimit" }>;
   readonly memo: Readonly<Record<string, unknown>>;
   readonly variables: Readonly<Record<string, unknown>>;
   /** Number of events in history. */

@@ -380,6 +380,12 @@ export const DescriptionSchema = Type.Object(
     memo: Type.Record(Type.String(), anyValue),
     variables: Type.Record(Type.String(), anyValue),
     historyLength: Type.Integer(),
+    waitingFor: Type.Optional(
+      Type.Object(
+        { kind: choice(["concurrency"]), of: Type.String(), key: Type.Optional(Type.String()) },
+        { description: "While the run waits for its turn: whose limit it waits for." },
+      ),
+    ),
     activities: Type.Array(
       Type.Object({
         effect: Type.String(),

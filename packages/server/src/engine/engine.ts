@@ -36,6 +36,7 @@ import { Inbox } from "./inbox.ts";
 import { Instance, type InstanceHost, type InstanceIdentity, type OpenTurn, turnMail } from "./instance.ts";
 import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits } from "./journal.ts";
+import { Admissions } from "./limits/admissions.ts";
 import type { TenantLimits } from "./limits/limits-of.ts";
 import { addedByLoading, comesAgainTo, isForSuccessor, type Mail, mailIdentity } from "./mail.ts";
 import { Ownership } from "./ownership.ts";
@@ -152,6 +153,7 @@ export class Engine {
   readonly inbox: Inbox;
   readonly requests: Requests;
   readonly heldMail: HeldMail;
+  readonly admissions: Admissions;
   readonly #settlement: Settlement;
   readonly #retention: Retention;
   readonly host: InstanceHost;
@@ -246,7 +248,9 @@ export class Engine {
     this.heldMail = new HeldMail(this);
     this.#settlement = new Settlement(this);
     this.#retention = new Retention(this, options.retention ?? new Map());
+    this.admissions = new Admissions(this);
     this.host = {
+      group: options.group,
       now: () => clock.now(),
       mayAct: () => this.ownership.holds,
       deferred: (instance) => this.#deferred.add(instance),
@@ -503,6 +507,7 @@ export class Engine {
     this.#cancelHousekeeping();
     this.timers.stop();
     this.requests.stop();
+    this.admissions.forget();
     this.heartbeats.stop();
     for (const instance of [...this.table.values()]) this.#dropInstance(instance, reason);
     this.revival.clear(reason);

@@ -65,6 +65,10 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
     case "ChildFailed":
     case "ChildRejected":
       return when(state.children.has(fact.effect));
+    case "AdmissionDecided":
+      return when(state.awaitsAdmission);
+    case "StartReplaced":
+      return judgeReplacement(state, fact);
     case "EventReceived":
     case "UpdateRequested":
     case "WakeRequested":
@@ -123,6 +127,18 @@ function judgeMessage(state: InstanceState, fact: Message): Verdict {
   };
 }
 
+/** The start that it would replace has been entered, or has come to nothing. */
+export class StartIsOver extends ApiError {
+  constructor() {
+    super("The run has begun; it takes no other start.", { code: "INSTANCE_CLOSED" });
+  }
+}
+
+function judgeReplacement(state: InstanceState, fact: Extract<Incoming, { type: "StartReplaced" }>): Verdict {
+  const verdict = judgeMessage(state, fact);
+  return verdict.kind === "apply" && !state.isDelayed ? { kind: "refuse", error: new StartIsOver() } : verdict;
+}
+
 function judgeDecision(state: InstanceState, fact: Extract<Incoming, { type: "CompensationDecided" }>): Verdict {
   const verdict = judgeMessage(state, fact);
   if (verdict.kind !== "apply") return verdict;
@@ -158,7 +174,8 @@ function judgeActivityDecision(state: InstanceState, fact: Extract<Incoming, { t
  * Whether it is for the run that goes on where another one ended: all that is said to that one, but for a reset, which names a place in its history, and for
  * decisions on its activities, whose effects are not those of the next.
  */
-const isPassedOn = (fact: Incoming): boolean => isMessage(fact) && fact.type !== "ResetRequested" && fact.type !== "ActivityDecided";
+const isPassedOn = (fact: Incoming): boolean =>
+  isMessage(fact) && fact.type !== "ResetRequested" && fact.type !== "ActivityDecided" && fact.type !== "StartReplaced";
 
 /** Whether it is for the run that goes on where this one ended. What this one has taken already is not taken again by that one. */
 export const isForSuccessor = (state: InstanceState, fact: Incoming): boolean =>
@@ -185,6 +202,7 @@ export function weightOf(fact: Incoming): number {
       return fact.output?.length ?? 256;
     case "InstanceStarted":
     case "UpdateRequested":
+    case "StartReplaced":
       return fact.input.length;
     default:
       return 256;
@@ -208,7 +226,10 @@ export function mailIdentity(fact: Incoming): string {
     case "ChildFailed":
     case "ChildRejected":
       return `child:${fact.effect}`;
+    case "AdmissionDecided":
+      return "admission";
     case "EventReceived":
+    case "StartReplaced":
     case "UpdateRequested":
     case "WakeRequested":
     case "ActivityDecided":

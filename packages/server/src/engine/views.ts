@@ -1,5 +1,6 @@
 /** What the API shows of rows and histories: payloads decoded, times as dates. */
 import {
+  type Admission,
   type AttemptWait,
   decodePayload,
   graphOf,
@@ -17,7 +18,7 @@ import { awaitsCopy } from "./copied-run.ts";
 import { deadLetterId } from "./dead-letter-id.ts";
 import { type InstanceRow, isOpenStatus } from "./ports/store.ts";
 
-const shownAs = { parked: "Parked", paused: "Paused", compensating: "Compensating" } as const;
+const shownAs = { queued: "Scheduled", parked: "Parked", paused: "Paused", compensating: "Compensating" } as const;
 
 /** The state of a row that is not closed, as far as the row itself tells it. */
 export function statusOf(row: InstanceRow): Status {
@@ -112,6 +113,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
       ...(event.key !== undefined && { key: event.key }),
       receivedAt: new Date(event.at),
     })),
+    ...(state.awaitsAdmission && { waitingFor: admissionWait(state) }),
     ...(waitingAt === undefined && !state.closed && { unregistered: true }),
     waitingAt: state.closed ? [] : (waitingAt ?? []),
     ...(outcome?.status === "Completed" && {
@@ -137,6 +139,12 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
     ...(state.parked !== undefined && { parked: viewOfFailure(state.parked) }),
     ...(state.paused !== undefined && !resumed && { paused: { ...state.paused, at: new Date(state.paused.at) } }),
   };
+}
+
+/** What a run waits for that has not been entered. */
+function admissionWait({ start }: InstanceState): NonNullable<InstanceDescription["waitingFor"]> {
+  const { of, key } = start?.admission as Extract<Admission, { readonly name: string }>;
+  return { kind: "concurrency", of, ...(key !== undefined && { key }) };
 }
 
 function activityView(

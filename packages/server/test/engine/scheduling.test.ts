@@ -54,25 +54,28 @@ test("what a priority was is recorded: a run that is replayed by other code keep
     });
   };
   const [before, after] = [version("low"), version("high")];
-  await inCase({ workflows: [holder, before], limits: single, scheduling: priority(), end: { skipReplay: ({ id }) => id === "old" } }, async (env) => {
-    await env.start(holder);
-    await gate.arrived("place");
-    const old = await env.start(before, "old", { id: "old" });
-    await env.settle();
-    env.crash();
-    await env.restart({ workflows: [holder, after] });
-    await env.until(() => env.engine.dispatch.waiting === 1);
-    assert.equal((await env.state(old.id)).activities.get("0")?.priority, "low");
-    const scheduled = () =>
-      env.turns(old.id).then((turns) => turns.flatMap(({ events }) => events).filter(({ type }) => type === "ActivityScheduled"));
-    gate.open("place", "");
-    gate.open("place", "");
-    await old.result();
-    assert.deepEqual(
-      (await scheduled()).map((fact) => (fact as { priority?: Priority }).priority),
-      ["low", "high"],
-    );
-  });
+  await inCase(
+    { workflows: [holder, before], limits: single, scheduling: priority(), end: { skipReplay: ({ id }) => id === "old" } },
+    async (env) => {
+      await env.start(holder);
+      await gate.arrived("place");
+      const old = await env.start(before, "old", { id: "old" });
+      await env.settle();
+      env.crash();
+      await env.restart({ workflows: [holder, after] });
+      await env.until(() => env.engine.dispatch.waiting === 1);
+      assert.equal((await env.state(old.id)).activities.get("0")?.priority, "low");
+      const scheduled = () =>
+        env.turns(old.id).then((turns) => turns.flatMap(({ events }) => events).filter(({ type }) => type === "ActivityScheduled"));
+      gate.open("place", "");
+      gate.open("place", "");
+      await old.result();
+      assert.deepEqual(
+        (await scheduled()).map((fact) => (fact as { priority?: Priority }).priority),
+        ["low", "high"],
+      );
+    },
+  );
 });
 
 test("a priority that is the default is not recorded, and one that goes over a higher one is", async () => {

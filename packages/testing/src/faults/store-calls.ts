@@ -46,6 +46,8 @@ const methods: Readonly<Record<StoreMethod, true>> = {
   releasePermits: true,
   listPermitOwners: true,
   takeTokens: true,
+  admit: true,
+  dropStartKey: true,
   expireLimits: true,
   expireStartKeys: true,
   ping: true,

@@ -64,6 +64,7 @@ export class ReplayBench {
     this.turns = new Turns(systemLoop, lines ? rememberingLines() : () => {});
     const host: InstanceHost = {
       now: () => this.#at,
+      group: "default",
       mayAct: () => true,
       deferred: () => {},
       newRunId: () => `replayed-${this.#runs++}`,

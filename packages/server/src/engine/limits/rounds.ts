@@ -44,6 +44,10 @@ export class Rounds<L extends Lane> {
     return this.#lanes.values();
   }
 
+  find(name: string): L | undefined {
+    return this.#lanes.get(name);
+  }
+
   lane(name: string, make: () => L): L {
     const known = this.#lanes.get(name);
     if (known !== undefined) return known;

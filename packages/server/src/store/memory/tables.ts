@@ -31,6 +31,7 @@ import { flushParts, isClosing } from "../flush-parts.ts";
 import { lastPerEffect } from "../last-per-effect.ts";
 import { turnProblem } from "../storable.ts";
 import { compareText } from "../text-order.ts";
+import { AdmissionTable } from "./admission-table.ts";
 import { EffectRows } from "./effect-rows.ts";
 import { InboxLog } from "./inbox-log.ts";
 import { PermitTable } from "./permit-table.ts";
@@ -57,6 +58,7 @@ export class Tables {
   readonly deadLetters = new EffectRows<DeadLetter>();
   readonly heartbeats = new EffectRows<Heartbeat>();
   readonly stepOutcomes = new EffectRows<StepOutcome>();
+  readonly admissions = new AdmissionTable();
   readonly permits = new PermitTable();
   readonly tokens = new TokenTable();
   readonly #tenants = new Map<string, Tenant>();

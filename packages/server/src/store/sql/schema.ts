@@ -337,6 +337,25 @@ export const permits = wovyr.table(
   (table) => [primaryKey({ name: "permits_pk", columns: [table.tenant, table.name, table.owner] }), index("permits_owner").on(table.owner)],
 );
 
+/** Runs of limited workflows that wait for their turn, and those that have been admitted. */
+export const admissions = wovyr.table(
+  "admissions",
+  {
+    position: bigserial("position", { mode: "number" }).notNull(),
+    shard: integer("shard").notNull(),
+    admitted: boolean("admitted").notNull(),
+    /** Whether it was told to make room for a newer one. */
+    superseded: boolean("superseded").notNull(),
+    tenant: text("tenant").notNull(),
+    name: text("name").notNull(),
+    run: text("run").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "admissions_pk", columns: [table.tenant, table.name, table.run] }),
+    index("admissions_order").on(table.tenant, table.name, table.admitted, table.position),
+  ],
+);
+
 /** Tokens of rate limits that were granted, by the part of a window in which that was. */
 export const tokens = wovyr.table(
   "tokens",

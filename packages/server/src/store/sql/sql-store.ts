@@ -5,6 +5,7 @@
  * 2. A text that cannot be stored is found nowhere and refused on the way in, whatever the driver would make of it.
  */
 import { WovyrError } from "@wovyr/sdk";
+import type { AdmissionAsk } from "../../engine/ports/admissions.ts";
 import type { PermitAsk, TokenAsk } from "../../engine/ports/limits.ts";
 import type {
   AppRequests,
@@ -28,6 +29,7 @@ import type {
 } from "../../engine/ports/store.ts";
 import { StoreUnavailableError } from "../../engine/ports/store.ts";
 import { isStorable, messageProblem } from "../storable.ts";
+import { admit, dropStartKey } from "./admissions.ts";
 import { deleteRuns, listClosedBefore } from "./closed-runs.ts";
 import { commit } from "./commit.ts";
 import { addDeadLetter, dropDeadLetters, getDeadLetter, listDeadLetters } from "./dead-letters.ts";
@@ -286,6 +288,14 @@ export class SqlStore implements Store {
 
   async takeTokens(asks: readonly TokenAsk[]) {
     return takeTokens(this.#query, asks);
+  }
+
+  async admit(asks: readonly AdmissionAsk[]) {
+    return admit(this.#query, asks);
+  }
+
+  async dropStartKey(tenant: string, workflow: string, key: string, run: string) {
+    await dropStartKey(this.#query, tenant, workflow, key, run);
   }
 
   async expireLimits() {
