@@ -9,6 +9,7 @@ import assert from "node:assert/strict";
 import * as nodeTest from "node:test";
 import type { Store, StoreOptions } from "./engine/ports/store.ts";
 import { activityRecords } from "./store/contract/activity-records.ts";
+import { admissions } from "./store/contract/admissions.ts";
 import { children } from "./store/contract/children.ts";
 import { deadLetters } from "./store/contract/dead-letters.ts";
 import { inbox } from "./store/contract/inbox.ts";
@@ -70,6 +71,7 @@ export function storeContract(
       wholeRuns,
       activityRecords,
       limits,
+      admissions,
       reads,
       texts,
       model,

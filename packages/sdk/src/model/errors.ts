@@ -75,6 +75,7 @@ export const errorCodes = {
   UNSUPPORTED_MEDIA_TYPE: { status: 415, retryable: false },
   SCHEMA_VIOLATION: { status: 422, retryable: false },
   IDEMPOTENCY_CONFLICT: { status: 422, retryable: false },
+  SINGLETON_BUSY: { status: 409, retryable: true },
   OVERLOADED: { status: 429, retryable: true },
   STORE_UNAVAILABLE: { status: 503, retryable: true },
   SHUTTING_DOWN: { status: 503, retryable: true },

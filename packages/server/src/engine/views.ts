@@ -113,7 +113,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
       ...(event.key !== undefined && { key: event.key }),
       receivedAt: new Date(event.at),
     })),
-    ...(state.awaitsAdmission && { waitingFor: admissionWait(state) }),
+    ...(state.awaitsAdmission && admissionWait(state.start?.admission)),
     ...(waitingAt === undefined && !state.closed && { unregistered: true }),
     waitingAt: state.closed ? [] : (waitingAt ?? []),
     ...(outcome?.status === "Completed" && {
@@ -142,9 +142,10 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
 }
 
 /** What a run waits for that has not been entered. */
-function admissionWait({ start }: InstanceState): NonNullable<InstanceDescription["waitingFor"]> {
-  const { of, key } = start?.admission as Extract<Admission, { readonly name: string }>;
-  return { kind: "concurrency", of, ...(key !== undefined && { key }) };
+function admissionWait(admission: Admission | undefined): Pick<InstanceDescription, "waitingFor"> {
+  if (admission === undefined || !("name" in admission)) return {};
+  const { of, key } = admission;
+  return { waitingFor: { kind: "concurrency", of, ...(key !== undefined && { key }) } };
 }
 
 function activityView(
