@@ -253,6 +253,25 @@ test("what the store did with a call whose answer was lost counts as taken until
   assert.equal(b.running.size, 1);
 });
 
+test("while the store does not answer, what ends makes room for one, and for no more", async () => {
+  const nodes = await Nodes.open(2);
+  for (const node of nodes.nodes) for (let at = 0; at < 4; at += 1) node.limits.admit(nodes.attempt(limitedTo(2)));
+  await nodes.pass(5_000);
+  for (const { running } of nodes.nodes)
+    for (const run of [...running.keys()].slice(1)) nodes.nodes.find((node) => node.running.has(run))?.end(run);
+  await nodes.pass(3_000);
+  assert.deepEqual(
+    nodes.nodes.map(({ running }) => running.size),
+    [1, 1],
+  );
+  nodes.fault = () => "before";
+  await nodes.pass(2_000);
+  const [a] = nodes.nodes as [Node, Node];
+  a.end([...a.running.keys()][0] as string);
+  await nodes.pass(1_000);
+  assert.ok(nodes.running <= 2, `${nodes.running}`);
+});
+
 type Step =
   | { readonly kind: "come"; readonly node: number }
   | { readonly kind: "end"; readonly node: number }
