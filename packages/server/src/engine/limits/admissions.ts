@@ -72,6 +72,8 @@ export class Admissions {
 
   async #ask(lanes: readonly Lane[], isVoid: () => boolean): Promise<void> {
     const { store } = this.#engine.options;
+    // Those of shards that have gone to another node are that node's to ask for.
+    for (const { waiting } of lanes) for (const [run, { shard }] of waiting) if (!this.#owns(shard)) waiting.delete(run);
     const asked = lanes.map((lane) => ({ lane, runs: runsToAskFor(lane) }));
     const told = await store.admit(asked.flatMap(({ lane, runs }) => asksOf(lane, runs)));
     if (isVoid()) return;
@@ -83,8 +85,11 @@ export class Admissions {
       const more = [...lane.waiting.values()].some(({ known }) => !known);
       if (lane.waiting.size > 0) this.#rounds.due(lane, this.#engine.now() + (more ? 0 : lookPause));
     }
-    for (const { tenant, run, shard } of told)
-      if (this.#engine.ownership.epochOf(shard) !== undefined) this.#engine.inbox.deliver({ tenant, run });
+    for (const { tenant, run, shard } of told) if (this.#owns(shard)) this.#engine.inbox.deliver({ tenant, run });
+  }
+
+  #owns(shard: number): boolean {
+    return this.#engine.ownership.epochOf(shard) !== undefined;
   }
 }
 

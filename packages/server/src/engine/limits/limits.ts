@@ -101,6 +101,8 @@ export class Limits {
   /** Lets an attempt through its limits: `admitted` is told, at once or later. */
   admit(attempt: Attempt): void {
     const key = attemptKey(attempt.run, attempt.effect);
+    // What it passed before, and was held back after, it passes anew.
+    this.ended(key);
     let limits: readonly Limit[];
     try {
       limits = limitsOfAttempt(attempt, this.#options.group, this.#options.tenantLimits);
