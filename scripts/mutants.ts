@@ -44,7 +44,68 @@ const handedOver = "packages/server/test/cluster/hand-over.test.ts";
 const letters = "packages/server/test/engine/dead-letters.test.ts";
 const queued = "packages/server/test/queues/queued.test.ts";
 
+const nodes = "packages/server/test/engine/limits-of-many-nodes.test.ts";
+const strategies = "packages/server/test/engine/scheduling-strategies.test.ts";
+const admitted = "packages/server/test/engine/workflow-concurrency.test.ts";
+const debounced = "packages/server/test/engine/debounce.test.ts";
+
 const mutants: readonly Mutant[] = [
+  {
+    name: "permits outlive the lease of their node: what was frozen goes on with them",
+    file: "packages/server/src/engine/limits/limits.ts",
+    find: "if (lane.inUse.size === 0 || lane.validUntil > now) continue;",
+    replace: "if (lane.inUse.size >= 0) continue;",
+    tests: [nodes],
+  },
+  {
+    name: "permits never expire in the store",
+    file: "packages/server/src/store/memory/permit-table.ts",
+    find: "if (leaseUntil <= now) holdings.delete(owner)",
+    replace: "if (leaseUntil < 0) holdings.delete(owner)",
+    tests: [nodes],
+  },
+  {
+    name: "permits whose grant is unknown are used",
+    file: "packages/server/src/engine/limits/permit-lane.ts",
+    find: "this.#permits = Math.min(this.#permits, inUse);",
+    replace: "this.#permits = Math.max(this.#permits, inUse + wanted);",
+    tests: [nodes],
+  },
+  {
+    name: "what another node holds counts as free (SQL)",
+    file: "packages/server/migrations/0006_policies.sql",
+    find: "capacities[i] - held_by_others - uses[i]",
+    replace: "capacities[i] - uses[i]",
+    tests: [pglite],
+  },
+  {
+    name: "first in, first out instead of fair",
+    file: "packages/server/src/engine/scheduling/fair.ts",
+    find: "const share = this.#shareOf(this.#by(waiting));",
+    replace: 'const share = this.#shareOf("all");',
+    tests: [strategies],
+  },
+  {
+    name: "priorities do not age",
+    file: "packages/server/src/engine/scheduling/priority.ts",
+    find: "steps[waiting.priority] * this.#ageing",
+    replace: "steps[waiting.priority] * this.#ageing * 1e9",
+    tests: [strategies],
+  },
+  {
+    name: "runs are admitted without counting those at work",
+    file: "packages/server/src/store/memory/admission-table.ts",
+    find: "if (admitted) left -= 1;",
+    replace: "if (admitted) left -= 0;",
+    tests: [admitted],
+  },
+  {
+    name: "a debounced start keeps its first input",
+    file: "packages/sdk/src/runtime/execution.ts",
+    find: "this.#start = { ...this.#start, input };",
+    replace: "this.#start = { ...this.#start };",
+    tests: [debounced],
+  },
   {
     name: "skip the epoch check (memory store)",
     file: "packages/server/src/store/memory/shard-table.ts",

@@ -74,6 +74,8 @@ export type {
   CompensationOrder,
   SagaOptions,
 } from "./model/compensation-policy.ts";
+export type { ConcurrencyOptions, OnLimit } from "./model/concurrency.ts";
+export type { DebounceOptions } from "./model/debounce.ts";
 export { type Duration, duration } from "./model/duration.ts";
 // Errors
 export {
@@ -100,7 +102,10 @@ export {
 export type { OnExhausted } from "./model/exhaustion.ts";
 export type { Classifier, FailureKind } from "./model/failure-kind.ts";
 export type { PayloadCodec } from "./model/payload.ts";
+export type { Priority } from "./model/priority.ts";
+export type { RateLimitOptions } from "./model/rate-limit.ts";
 export type { BackoffContext, BackoffFunction, RetryPolicy } from "./model/retry-policy.ts";
 export type { ErrorMatcher, RetryRule } from "./model/retry-rules.ts";
 export type { WorkflowTimeout } from "./model/run-timeouts.ts";
 export type { CallSemantics, Semantics } from "./model/semantics.ts";
+export type { OnSingletonConflict, SingletonOptions } from "./model/singleton.ts";

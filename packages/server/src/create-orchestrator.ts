@@ -22,12 +22,14 @@ import { defaultAdmissionLimits } from "./engine/admission.ts";
 import type { EngineLimits } from "./engine/engine.ts";
 import { EngineHost } from "./engine/engine-host.ts";
 import { defaultJournalLimits } from "./engine/journal.ts";
+import { resolveTenantLimits, type TenantLimitOptions } from "./engine/limits/tenant-limits.ts";
 import { inProcess } from "./engine/ports/activity-executor.ts";
 import type { EngineLog } from "./engine/ports/log.ts";
 import type { StoreProvider } from "./engine/ports/store.ts";
 import { defaultPublicationRetention } from "./engine/publishing.ts";
 import { Registry } from "./engine/registry.ts";
 import { type RetentionOptions, retentionTimes } from "./engine/removal.ts";
+import { checkStrategy, type SchedulingStrategy } from "./engine/scheduling/strategy.ts";
 import { createHttpServer } from "./http/create-http-server.ts";
 import { httpApi } from "./http/http-api.ts";
 import { HttpPeers } from "./http/peers.ts";
@@ -58,6 +60,10 @@ export type OrchestratorOptions = {
   readonly classify?: Classifier | undefined;
   /** Task queues whose activities this process runs itself, like those without a queue; default: none, workers take them. */
   readonly queues?: readonly string[] | undefined;
+  /** Who is next of the attempts that wait for a place, or for a limit; default `fifo()`. */
+  readonly scheduling?: SchedulingStrategy | undefined;
+  /** What each tenant may do, over all nodes. */
+  readonly tenantLimits?: TenantLimitOptions | undefined;
   /** Default: lines on standard error, from `warn` up. */
   readonly log?: EngineLog | undefined;
   /** How long a node is taken to live without saying so, and so how long a takeover from a dead machine takes; default 10 s. */
@@ -148,6 +154,8 @@ const orchestratorOptions = [
   "retry",
   "classify",
   "queues",
+  "scheduling",
+  "tenantLimits",
   "log",
   "lease",
   "publicationRetention",
@@ -210,6 +218,8 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     retry: options.retry,
     classify: options.classify,
     limits: limitsOf(options),
+    scheduling: options.scheduling && checkStrategy(options.scheduling),
+    tenantLimits: options.tenantLimits && resolveTenantLimits(options.tenantLimits),
     retention: options.retention === undefined ? undefined : retentionTimes(options.retention),
     guard,
     memoryIsShort: heapIsShort,

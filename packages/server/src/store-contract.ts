@@ -9,10 +9,12 @@ import assert from "node:assert/strict";
 import * as nodeTest from "node:test";
 import type { Store, StoreOptions } from "./engine/ports/store.ts";
 import { activityRecords } from "./store/contract/activity-records.ts";
+import { admissions } from "./store/contract/admissions.ts";
 import { children } from "./store/contract/children.ts";
 import { deadLetters } from "./store/contract/dead-letters.ts";
 import { inbox } from "./store/contract/inbox.ts";
 import { closing, lifecycle } from "./store/contract/lifecycle.ts";
+import { limits } from "./store/contract/limits.ts";
 import { model } from "./store/contract/model.ts";
 import { ownership } from "./store/contract/ownership.ts";
 import { publications } from "./store/contract/publications.ts";
@@ -70,6 +72,8 @@ export function storeContract(
       wholeRuns,
       activityRecords,
       tasks,
+      limits,
+      admissions,
       reads,
       texts,
       model,

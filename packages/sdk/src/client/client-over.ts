@@ -9,6 +9,7 @@ import { WovyrError } from "../model/errors.ts";
 import { checkEventKey } from "../model/event-key.ts";
 import { checkedKey } from "../model/idempotency-key.ts";
 import { checkOptions, defined } from "../model/option.ts";
+import { checkPriority } from "../model/priority.ts";
 import { resolveRunTimeouts } from "../model/run-timeouts.ts";
 import type {
   BatchItem,
@@ -173,6 +174,7 @@ const startOptions = [
   "attributes",
   "memo",
   "correlationId",
+  "priority",
   "onConflict",
   "event",
 ];
@@ -183,6 +185,7 @@ export function startRequest(workflow: { readonly name: string }, input: unknown
   checkOptions(options, startOptions, "start");
   const { startAt, delay, timeout, ...rest } = options;
   if (rest.idempotencyKey !== undefined) checkedKey(rest.idempotencyKey);
+  if (rest.priority !== undefined) checkPriority(rest.priority, "priority");
   return {
     workflow: workflow.name,
     input,

@@ -9,6 +9,7 @@ import type { RunGraph } from "../graph/graph.ts";
 import type { DeadLetterDecision, DeadLetterKind } from "../model/dead-letter.ts";
 import type { Duration } from "../model/duration.ts";
 import type { CancelMode, Status } from "../model/history.ts";
+import type { Priority } from "../model/priority.ts";
 import type { WorkflowTimeout } from "../model/run-timeouts.ts";
 import type {
   AttributeValue,
@@ -41,6 +42,8 @@ export type StartOptions = {
   readonly attributes?: Readonly<Record<string, AttributeValue>> | undefined;
   readonly memo?: Readonly<Record<string, unknown>> | undefined;
   readonly correlationId?: string | undefined;
+  /** Who is next when attempts wait; goes over what the workflow says. */
+  readonly priority?: Priority | undefined;
   /** When an open instance has this id: refuse with INSTANCE_EXISTS (default), or return that one. */
   readonly onConflict?: "fail" | "return" | undefined;
   /** Sent with the start, or to the open instance that has the id, which is returned then: made by `delivery`. */

@@ -1,8 +1,11 @@
 import type { ActivityTimeouts } from "../model/activity-timeouts.ts";
 import type { CircuitBreakerOptions } from "../model/circuit-breaker.ts";
+import type { Concurrency } from "../model/concurrency.ts";
 import type { ErrorClass } from "../model/errors.ts";
 import type { OnExhausted } from "../model/exhaustion.ts";
 import type { Classifier } from "../model/failure-kind.ts";
+import type { Priority } from "../model/priority.ts";
+import type { RateLimit } from "../model/rate-limit.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { Semantics } from "../model/semantics.ts";
 import type { ActivityContext } from "./activity-context.ts";
@@ -24,6 +27,9 @@ export type ActivityDefinition = {
   readonly circuitBreaker?: CircuitBreakerOptions;
   readonly queue?: string;
   readonly requires?: readonly string[];
+  readonly priority?: Priority;
+  readonly concurrency?: Concurrency;
+  readonly rateLimit?: RateLimit;
   readonly errors?: readonly ErrorClass[];
   /** What the engine does itself, instead of a function. */
   readonly builtIn?: BuiltIn;

@@ -2,11 +2,14 @@ import { ActivityEffect, noOptions } from "../effects/activity.ts";
 import { captureSite } from "../effects/effect.ts";
 import { type ActivityTimeouts, resolveTimeouts } from "../model/activity-timeouts.ts";
 import { type CircuitBreakerOptions, resolveCircuitBreaker } from "../model/circuit-breaker.ts";
+import { type ConcurrencyOptions, resolveConcurrency } from "../model/concurrency.ts";
 import { type ErrorClass, WovyrError } from "../model/errors.ts";
 import { checkOnExhausted, type OnExhausted } from "../model/exhaustion.ts";
 import type { Classifier } from "../model/failure-kind.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
+import { checkPriority, type Priority } from "../model/priority.ts";
+import { type RateLimitOptions, resolveRateLimit } from "../model/rate-limit.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
 import { checkSemantics, type Semantics } from "../model/semantics.ts";
 import { checkLabels, checkQueued } from "../model/task-queue.ts";
@@ -31,7 +34,8 @@ export interface ActivityContract<in out I, in out O, S extends Semantics = "atL
   implement(fn: (input: I, ctx: ContextOf<S>) => Awaitable<O>): Activity<I, O>;
 }
 
-export type ActivityOptions<S extends Semantics = Semantics> = {
+/** `I` is what its function sees as input. */
+export type ActivityOptions<S extends Semantics = Semantics, I = never> = {
   readonly retry?: RetryPolicy | undefined;
   readonly timeout?: ActivityTimeouts | undefined;
   /** Default `"atLeastOnce"`. */
@@ -46,6 +50,12 @@ export type ActivityOptions<S extends Semantics = Semantics> = {
   readonly queue?: string | undefined;
   /** Labels that a worker has to have to be given it. */
   readonly requires?: readonly string[] | undefined;
+  /** Who is next when attempts wait; what the call says goes over it. Default: that of the run. */
+  readonly priority?: Priority | undefined;
+  /** How many attempts run at once, over all nodes. */
+  readonly concurrency?: ConcurrencyOptions<I> | undefined;
+  /** How many attempts begin within a time, over all nodes. */
+  readonly rateLimit?: RateLimitOptions<I> | undefined;
   /** Classes that errors come back as in the workflow, matched by name. */
   readonly errors?: readonly ErrorClass[] | undefined;
 };
@@ -68,13 +78,13 @@ interface ActivityMaker {
     F extends Run<I, O, S> = Run<I, O, S>,
   >(
     name: string,
-    options: ActivityOptions<S> & Schemas<I, O>,
+    options: ActivityOptions<S, Given<I>> & Schemas<I, O>,
     fn: F & ActivityCheck<F>,
   ): Activity<ArgOf<I, F>, Result<O, F>>;
   /** Declares an activity without its code. */
   contract<I extends MaybeSchema = undefined, O extends MaybeSchema = undefined, S extends Semantics = "atLeastOnce">(
     name: string,
-    options: ActivityOptions<S> & Schemas<I, O>,
+    options: ActivityOptions<S, Given<I>> & Schemas<I, O>,
   ): ActivityContract<InOr<I, void>, OutOr<O, void>, S>;
 }
 
@@ -112,6 +122,9 @@ const known = [
   "circuitBreaker",
   "queue",
   "requires",
+  "priority",
+  "concurrency",
+  "rateLimit",
   "errors",
 ];
 
@@ -122,7 +135,7 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
   checkSchema(options.input, `the input of ${what}`);
   checkSchema(options.output, `the output of ${what}`);
   checkErrorClasses(options.errors, what);
-  const { retry, timeout, semantics, onExhausted, classify, circuitBreaker, queue, requires } = options;
+  const { retry, timeout, semantics, onExhausted, classify, circuitBreaker, queue, requires, priority, concurrency, rateLimit } = options;
   resolveRetry(retry);
   resolveTimeouts(timeout);
   if (semantics !== undefined) checkSemantics(semantics, what);
@@ -134,6 +147,7 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
     checkQueued(semantics, what);
   }
   if (requires !== undefined) checkLabels(requires, `what ${what} requires`);
+  if (priority !== undefined) checkPriority(priority, `the priority of ${what}`);
   return Object.freeze({
     name,
     ...(options.input !== undefined && { input: options.input }),
@@ -146,6 +160,9 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
     ...(circuitBreaker !== undefined && { circuitBreaker: Object.freeze({ ...circuitBreaker }) }),
     ...(queue !== undefined && { queue }),
     ...(requires !== undefined && { requires: Object.freeze([...requires]) }),
+    ...(priority !== undefined && { priority }),
+    ...(concurrency !== undefined && { concurrency: resolveConcurrency(concurrency, `the concurrency of ${what}`) }),
+    ...(rateLimit !== undefined && { rateLimit: resolveRateLimit(rateLimit, `the rateLimit of ${what}`) }),
     ...(options.errors !== undefined && {
       errors: Object.freeze([...options.errors]),
     }),

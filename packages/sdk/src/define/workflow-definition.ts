@@ -1,8 +1,12 @@
 import type { CompensationPolicy } from "../model/compensation-policy.ts";
+import type { Concurrency } from "../model/concurrency.ts";
+import type { Debounce } from "../model/debounce.ts";
 import type { ErrorClass } from "../model/errors.ts";
 import type { OnExhausted } from "../model/exhaustion.ts";
+import type { Priority } from "../model/priority.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { RunTimeouts } from "../model/run-timeouts.ts";
+import type { Singleton } from "../model/singleton.ts";
 import type { EventDef } from "./event.ts";
 import type { Schema } from "./schema.ts";
 import type { WorkflowContext } from "./workflow-context.ts";
@@ -27,6 +31,12 @@ export type WorkflowDefinition = {
   /** Whether a run that failed is kept as a dead letter. */
   readonly deadLetter?: boolean;
   readonly timeout?: RunTimeouts;
+  /** Of its runs, unless their start says another. */
+  readonly priority?: Priority;
+  /** Of its runs. */
+  readonly concurrency?: Concurrency;
+  readonly singleton?: Singleton;
+  readonly debounce?: Debounce;
   /** Events that it takes, for checking payloads when they arrive. */
   readonly events?: readonly EventDef<unknown, never>[];
   /** Events whose publication starts an instance, with the payload as input. */

@@ -1,11 +1,15 @@
 import type { Flow } from "../effects/effect.ts";
 import { type CompensationOptions, checkCompensation, defaultCompensation, withCompensation } from "../model/compensation-policy.ts";
+import { type ConcurrencyOptions, resolveConcurrency } from "../model/concurrency.ts";
+import { type DebounceOptions, resolveDebounce } from "../model/debounce.ts";
 import { type ErrorClass, WovyrError } from "../model/errors.ts";
 import { checkOnExhausted, type OnExhausted } from "../model/exhaustion.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions, wholeNumber } from "../model/option.ts";
+import { checkPriority, type Priority } from "../model/priority.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
 import { resolveRunTimeouts, type WorkflowTimeout } from "../model/run-timeouts.ts";
+import { resolveSingleton, type SingletonOptions } from "../model/singleton.ts";
 import { rememberDefinition } from "../runtime/definition-line.ts";
 import type { EventDef } from "./event.ts";
 import { checkErrorClasses, functionKind } from "./function-kind.ts";
@@ -50,10 +54,22 @@ export type WorkflowOptions = {
   readonly deadLetter?: boolean | undefined;
   /** How long it may take; what a start says goes over it. A duration alone is that of the execution. */
   readonly timeout?: WorkflowTimeout | undefined;
+  /** Of its runs, and so of their activities and children; what the start says goes over it. Default `"normal"`. */
+  readonly priority?: Priority | undefined;
   /** Events that it takes: their payloads are checked when they arrive, whether or not they are awaited yet. */
   readonly events?: readonly EventDef<unknown, never>[] | undefined;
   /** When a run undoes what it did, and how. Default: when it fails, what completed last first. */
   readonly compensation?: CompensationOptions | undefined;
+};
+
+/** How many runs there are, and when they begin; `I` is what its function sees as input. */
+type Admissions<I> = {
+  /** How many runs are at work at once, over all nodes; the others wait for their turn. */
+  readonly concurrency?: ConcurrencyOptions<I> | undefined;
+  /** One run at a time, or one for each key. Its instance has no other id than the one that follows from that. */
+  readonly singleton?: SingletonOptions<I> | undefined;
+  /** Starts that come one soon after another are one, with the input of the last. */
+  readonly debounce?: DebounceOptions<I> | undefined;
 };
 
 /** `I` is what the workflow takes. */
@@ -94,7 +110,8 @@ interface WorkflowMaker {
     name: string,
     options: WorkflowOptions &
       Schemas<I, O> &
-      Triggers<ArgOf<I, F>> & {
+      Triggers<ArgOf<I, F>> &
+      Admissions<Given<I>> & {
         /** Makes the initial `ctx.variables`. */ variables?: () => V;
       },
     run: F & WorkflowCheck<F>,
@@ -102,11 +119,14 @@ interface WorkflowMaker {
   /** Declares a workflow without its code. */
   contract<I extends MaybeSchema = undefined, O extends MaybeSchema = undefined>(
     name: string,
-    options: WorkflowOptions & Schemas<I, O> & Triggers<InOr<I, void>>,
+    options: WorkflowOptions & Schemas<I, O> & Triggers<InOr<I, void>> & Admissions<Given<I>>,
   ): WorkflowContract<InOr<I, void>, OutOr<O, void>>;
 }
 
-type AnyOptions = WorkflowOptions & Schemas<MaybeSchema, MaybeSchema> & Triggers<unknown> & { variables?: () => object };
+type AnyOptions = WorkflowOptions &
+  Schemas<MaybeSchema, MaybeSchema> &
+  Triggers<unknown> &
+  Admissions<never> & { variables?: () => object };
 type AnyRun = NonNullable<WorkflowDefinition["run"]>;
 
 function define(name: string, ...rest: [run: unknown] | [options: AnyOptions, run: unknown]): AnyWorkflow {
@@ -145,6 +165,10 @@ const known = [
   "onExhausted",
   "deadLetter",
   "timeout",
+  "priority",
+  "concurrency",
+  "singleton",
+  "debounce",
   "events",
   "triggers",
   "compensation",
@@ -162,6 +186,15 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
       code: "INVALID_DEFINITION",
     });
   }
+  const { concurrency, singleton, debounce } = options;
+  if (singleton !== undefined && debounce !== undefined)
+    throw new WovyrError(
+      `${what} is a singleton and debounced: a start that is put off cannot take the id of a run that is at work. Say one of them`,
+      {
+        code: "INVALID_OPTION",
+      },
+    );
+  if (options.priority !== undefined) checkPriority(options.priority, `the priority of ${what}`);
   checkEvents(options.events, `the events of ${what}`);
   checkEvents(options.triggers, `the triggers of ${what}`);
   if (options.compensation !== undefined) checkCompensation(options.compensation, `the compensation of ${what}`);
@@ -187,6 +220,10 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
     ...(onExhausted !== undefined && { onExhausted }),
     ...(deadLetter !== undefined && { deadLetter }),
     ...(timeout !== undefined && { timeout: resolveRunTimeouts(timeout, `the timeout of ${what}`) }),
+    ...(options.priority !== undefined && { priority: options.priority }),
+    ...(concurrency !== undefined && { concurrency: resolveConcurrency(concurrency, `the concurrency of ${what}`) }),
+    ...(singleton !== undefined && { singleton: resolveSingleton(singleton, `the singleton of ${what}`) }),
+    ...(debounce !== undefined && { debounce: resolveDebounce(debounce, `the debounce of ${what}`) }),
     ...(options.events !== undefined && { events: Object.freeze([...options.events]) }),
     ...(options.triggers !== undefined && { triggers: Object.freeze([...options.triggers]) }),
     ...(options.compensation !== undefined && { compensation: withCompensation(defaultCompensation, options.compensation) }),

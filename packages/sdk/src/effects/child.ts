@@ -5,6 +5,7 @@ import { WovyrError } from "../model/errors.ts";
 import type { ParentClosePolicy } from "../model/history.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions } from "../model/option.ts";
+import { checkPriority, type Priority } from "../model/priority.ts";
 import { type Compensation, compensationOf } from "./compensation.ts";
 import { type Branch, type CallSite, captureSite, Effect } from "./effect.ts";
 
@@ -12,6 +13,8 @@ export type ChildOptions = {
   readonly id?: string | undefined;
   /** What becomes of the child when its parent closes first; default `"terminate"`. */
   readonly onParentClose?: ParentClosePolicy | undefined;
+  /** Who is next when attempts wait. Default: that of the workflow, else that of the parent. */
+  readonly priority?: Priority | undefined;
 };
 
 /** Runs another workflow; its result is that workflow's output. Its input is validated when it is yielded. */
@@ -21,6 +24,7 @@ export class ChildEffect<out T> extends Effect<T> {
   readonly input: unknown;
   readonly id: string | undefined;
   readonly onParentClose: ParentClosePolicy;
+  readonly priority: Priority | undefined;
   readonly compensation: Compensation | undefined;
 
   constructor(
@@ -35,13 +39,15 @@ export class ChildEffect<out T> extends Effect<T> {
     this.input = input;
     this.id = options.id;
     this.onParentClose = options.onParentClose ?? "terminate";
+    this.priority = options.priority;
     this.compensation = compensation;
   }
 
   /** The same child with what undoes it: `undo` gets its output. A second one takes the place of the first. */
   compensate(undo: (value: T) => Branch): ChildEffect<T> {
     const compensation = compensationOf(undo, {}, `child(${this.workflow.name})`);
-    return new ChildEffect<T>(this.workflow, this.input, { id: this.id, onParentClose: this.onParentClose }, this.site, compensation);
+    const { id, onParentClose, priority } = this;
+    return new ChildEffect<T>(this.workflow, this.input, { id, onParentClose, priority }, this.site, compensation);
   }
 }
 
@@ -52,8 +58,9 @@ export function child<I, O>(workflow: Workflow<I, O>, ...args: Args<I, ChildOpti
   const [input, options = {}] = args;
   const definition = definitionOf(workflow);
   const what = `child(${definition.name})`;
-  checkOptions(options, ["id", "onParentClose"], what);
+  checkOptions(options, ["id", "onParentClose", "priority"], what);
   if (options.id !== undefined) checkName(options.id, `the id of ${what}`);
+  if (options.priority !== undefined) checkPriority(options.priority, `the priority of ${what}`);
   if (options.onParentClose !== undefined && !policies.includes(options.onParentClose)) {
     throw new WovyrError(`${what}: onParentClose must be one of ${policies.join(", ")}`, { code: "INVALID_OPTION" });
   }

@@ -24,6 +24,8 @@ export class EffectTree {
   /** Places that messages from outside began. */
   readonly outside: Place[] = [];
   /** The start of the run, and its end or where it stands when it is paused or parked. */
+  /** Whether its run waits for its turn before it is entered. */
+  #awaitsTurn = false;
   readonly start: Told = { kind: "start", name: "start", startedAt: new Date(0), state: undefined, losses: 0 };
   end: Told | undefined;
   workflow = "";
@@ -63,6 +65,11 @@ export class EffectTree {
     this.#fold(type, data, new Date(at), seq);
   }
 
+  #startWaits(): void {
+    this.start.state = "Scheduled";
+    delete this.start.endedAt;
+  }
+
   #fold(type: string, data: Data, at: Date, seq: number): void {
     const told = (kind: NodeKind, name: string, state: NodeState | undefined): Told => ({ kind, name, startedAt: at, state, losses: 0 });
     switch (type) {
@@ -70,6 +77,12 @@ export class EffectTree {
         this.workflow = text(data.workflow);
         this.version = text(data.version);
         Object.assign(this.start, { name: this.workflow, startedAt: at, state: "Completed" satisfies NodeState, endedAt: at });
+        if (data.admission === undefined) return;
+        this.#awaitsTurn = true;
+        this.#startWaits();
+        return;
+      case "AdmissionDecided":
+        Object.assign(this.start, { state: (data.admitted === true ? "Completed" : "Cancelled") satisfies NodeState, endedAt: at });
         return;
       case "ActivityScheduled":
         this.#ask(data, seq, told("activity", text(data.name), data.semantics === "atMostOnce" ? "Scheduled" : "Running"), (asked) => {
@@ -78,10 +91,9 @@ export class EffectTree {
         });
         return;
       case "TimerStarted":
-        if (data.effect === "start") {
-          this.start.state = "Scheduled";
+        if (isStart(data)) {
+          this.#startWaits();
           this.start.dueAt = timeOf(data.due);
-          delete this.start.endedAt;
         } else
           this.#ask(data, seq, told("timer", text(data.purpose), "Waiting"), (asked) => {
             asked.dueAt = timeOf(data.due);
@@ -116,8 +128,8 @@ export class EffectTree {
         this.#decided(data, seq, at);
         return;
       case "TimerFired":
-        if (data.effect === "start") {
-          Object.assign(this.start, { state: "Completed" satisfies NodeState, endedAt: at });
+        if (isStart(data)) {
+          if (!this.#awaitsTurn) Object.assign(this.start, { state: "Completed" satisfies NodeState, endedAt: at });
           return;
         }
         this.#end(data, seq, at, "Completed");
@@ -153,7 +165,7 @@ export class EffectTree {
         this.#end(data, seq, at, "Failed");
         return;
       case "EffectCancelled":
-        if (data.effect === "start") Object.assign(this.start, { state: "Cancelled" satisfies NodeState, endedAt: at });
+        if (isStart(data)) Object.assign(this.start, { state: "Cancelled" satisfies NodeState, endedAt: at });
         else this.#cancelled(data, seq, at);
         return;
       case "CompensationStarted":
@@ -495,3 +507,6 @@ function failureIn({ failure }: Data): { failure?: GraphFailure } {
 }
 
 const nameIn = (data: Data): string | undefined => failureIn(data).failure?.name;
+
+/** Whether it is about the time to which the start is put off. */
+const isStart = ({ effect }: Data): boolean => effect === "start" || text(effect).startsWith("start!");

@@ -22,7 +22,7 @@ export const activityTransitions: Readonly<Record<ActivityState, readonly Activi
   Running: ["Completed", "Failed", "TimedOut", "Cancelled", "Lost"],
   Failed: ["Retrying", "Paused"],
   TimedOut: ["Retrying", "Paused"],
-  Retrying: ["Scheduled", "TimedOut", "Cancelled"],
+  Retrying: ["Scheduled", "TimedOut", "Failed", "Cancelled"],
   // Somebody decides: it is tried anew, it completed, it failed. Or its time is over.
   Paused: ["Scheduled", "Completed", "Failed", "TimedOut", "Cancelled"],
   Lost: ["Scheduled", "TimedOut", "Failed", "Cancelled"],

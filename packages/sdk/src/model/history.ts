@@ -5,7 +5,9 @@
  * 2. One row is one turn: what came in (`Incoming`) and everything it caused (`Command`), in the order in which it happened.
  * 3. A fact says what happened, never what follows from it: states are derived (`instance-state.ts`, `activity-state.ts`).
  */
+import type { OnLimit } from "./concurrency.ts";
 import type { Failure } from "./failure.ts";
+import type { Priority } from "./priority.ts";
 import type { NoRetry } from "./retry-decision.ts";
 import type { RunTimeouts } from "./run-timeouts.ts";
 
@@ -46,6 +48,20 @@ export type CancelMode = "graceful" | "immediate" | "compensate";
 export type ActivityDecision = "retry" | "resolve" | "fail";
 /** What a person says of a compensation that is stuck. */
 export type CompensationDecision = "retry" | "skip" | "resolve";
+/** The limit on how many runs of its kind are at work at once, as it was when the run was started. */
+export type Admission =
+  | {
+      /** Tells it from every other limit of the tenant. */
+      readonly name: string;
+      /** Whose it is: that of a workflow, or of a scope. */
+      readonly of: string;
+      readonly key?: string;
+      readonly capacity: number;
+      readonly onLimit: OnLimit;
+    }
+  /** Why it could not be told. */
+  | { readonly failure: Failure };
+
 /** A compensation: its own id (`~2`), and the effect that it undoes by its id and name. */
 export type PlannedCompensation = { readonly effect: EffectId; readonly undoes: EffectId; readonly name: string };
 
@@ -65,6 +81,12 @@ export type Incoming =
       readonly correlationId?: string;
       readonly memo?: Payload;
       readonly attributes?: Payload;
+      /** Of its activities and children, unless they say another; absent when it is `normal`. */
+      readonly priority?: Priority;
+      /** It is entered when its turn has come: so many of its kind run at once. */
+      readonly admission?: Admission;
+      /** Until it is entered another start may take its place, and put it off; not beyond this. Milliseconds since the epoch. */
+      readonly debounceUntil?: number;
       /** Its time limits, as they were when its instance was started. */
       readonly timeout?: RunTimeouts;
       /** When the first run of its execution began, where that has a time limit; milliseconds since the epoch. */
@@ -161,6 +183,10 @@ export type Incoming =
       readonly name: string;
       readonly input: Payload;
     }
+  /** Another start in the place of the one that has not been entered yet, which is put off by so many milliseconds. */
+  | { readonly type: "StartReplaced"; readonly message: string; readonly input: Payload; readonly delay: number }
+  /** Whether the run may be entered. */
+  | { readonly type: "AdmissionDecided"; readonly admitted: boolean }
   /** Ends every sleep that is open. */
   | { readonly type: "WakeRequested"; readonly message: string }
   | {
@@ -248,6 +274,8 @@ export type Command =
       readonly semantics?: "atMostOnce" | "transactional";
       /** The task queue from which a worker takes it; absent when it runs in the process of the orchestrator. */
       readonly queue?: string;
+      /** Absent when it is `normal`. */
+      readonly priority?: Priority;
     }
   | {
       readonly type: "TimerStarted";
@@ -279,6 +307,8 @@ export type Command =
       readonly input: Payload;
       readonly digest: string;
       readonly onParentClose: ParentClosePolicy;
+      /** Absent when it is `normal`. */
+      readonly priority?: Priority;
     }
   | {
       readonly type: "SideEffectRecorded";

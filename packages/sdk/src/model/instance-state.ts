@@ -24,6 +24,7 @@ import type {
 } from "./history.ts";
 import { InvalidTransition } from "./invalid-transition.ts";
 import { isUndoing, type OpenCompensation, OpenCompensations, ofRun } from "./open-compensation.ts";
+import type { Priority } from "./priority.ts";
 import { workerLossLimit } from "./task-queue.ts";
 
 const anyEnd = ["Completed", "Failed", "TimedOut", "Cancelled", "Terminated", "ContinuedAsNew"] as const;
@@ -66,6 +67,8 @@ export type OpenActivity = {
   readonly semantics?: "atMostOnce" | "transactional";
   /** The task queue from which a worker takes it. Its attempts are open from when they are recorded, and nothing is lost with the process of the orchestrator. */
   readonly queue?: string;
+  /** Absent when it is `normal`. */
+  readonly priority?: Priority;
   state: ActivityState;
   attempt: number;
   /** Attempts that ended with their process. */
@@ -96,6 +99,8 @@ export type OpenChild = {
   readonly run: string;
   readonly input: Payload;
   readonly onParentClose: ParentClosePolicy;
+  /** Absent when it is `normal`. */
+  readonly priority?: Priority;
 };
 /** Since when somebody lets it wait, and why. */
 export type Pause = { readonly at: number; readonly reason?: string };
@@ -144,6 +149,8 @@ export class InstanceState {
   #updates: Map<string, OpenUpdate> | undefined;
   #unread: Map<string, UnreadEvent> | undefined;
   #publications: Map<string, LastPublication> | undefined;
+  /** What became of its wait for its turn. */
+  #admitted: boolean | undefined;
   #messages: Map<string, string> | undefined;
   #compensations: OpenCompensations | undefined;
   /** Why the run undoes what it did; undefined while it does not. */
@@ -252,6 +259,17 @@ export class InstanceState {
       if (state === "Retrying" || state === "Paused" || (state === "Running" && queue !== undefined)) continue;
       return true;
     }
+    return this.awaitsAdmission;
+  }
+
+  /** Whether the run has begun but for its turn, which has not come yet. */
+  get awaitsAdmission(): boolean {
+    return isGated(this.start?.admission) && this.#admitted === undefined && this.outcome === undefined && !this.isDelayed;
+  }
+
+  /** Whether its start is put off to a time that has not come. */
+  get isDelayed(): boolean {
+    for (const { purpose } of this.timers.values()) if (purpose === "start") return true;
     return false;
   }
 
@@ -290,7 +308,7 @@ export class InstanceState {
         for (const event of fact.carried ?? []) this.#received(event);
         this.#move("Validated");
         this.#move("Scheduled");
-        if (fact.startAt === undefined || fact.startAt <= this.at) this.#move("Running");
+        if (!isGated(fact.admission) && (fact.startAt === undefined || fact.startAt <= this.at)) this.#move("Running");
         return;
       case "ActivityScheduled":
         this.#activityScheduled(fact);
@@ -315,7 +333,7 @@ export class InstanceState {
         return;
       case "TimerFired":
         this.#timers?.delete(fact.effect);
-        if (this.status === "Scheduled") this.#move("Running");
+        if (this.status === "Scheduled" && !this.awaitsAdmission) this.#move("Running");
         this.#resume();
         return;
       case "EventAwaited":
@@ -339,6 +357,7 @@ export class InstanceState {
           run: fact.run,
           input: fact.input,
           onParentClose: fact.onParentClose,
+          ...(fact.priority !== undefined && { priority: fact.priority }),
         });
         return;
       case "ChildCompleted":
@@ -372,6 +391,14 @@ export class InstanceState {
       case "UpdateCompleted":
       case "UpdateFailed":
         this.#updates?.delete(fact.message);
+        return;
+      case "StartReplaced":
+        this.#said(fact);
+        if (this.start !== undefined) this.start = { ...this.start, input: fact.input };
+        return;
+      case "AdmissionDecided":
+        this.#admitted = fact.admitted;
+        if (fact.admitted && this.status !== "Running") this.#move("Running");
         return;
       case "WakeRequested":
         this.#resume();
@@ -546,14 +573,16 @@ export class InstanceState {
     return activity;
   }
 
-  #activityScheduled({ effect, name, input, semantics, queue }: Extract<Command, { type: "ActivityScheduled" }>): void {
+  #activityScheduled({ effect, name, input, semantics, queue, priority }: Extract<Command, { type: "ActivityScheduled" }>): void {
     this.#activities ??= new Map();
     const activity: OpenActivity = { name, input, scheduledAt: this.at, state: "Created", attempt: 1, losses: 0 };
-    const isPlain = semantics === undefined && queue === undefined;
-    this.#activities.set(
-      effect,
-      isPlain ? activity : { ...activity, ...(semantics !== undefined && { semantics }), ...(queue !== undefined && { queue }) },
-    );
+    const isPlain = semantics === undefined && queue === undefined && priority === undefined;
+    const said = {
+      ...(semantics !== undefined && { semantics }),
+      ...(queue !== undefined && { queue }),
+      ...(priority !== undefined && { priority }),
+    };
+    this.#activities.set(effect, isPlain ? activity : { ...activity, ...said });
     if (semantics === "atMostOnce" && queue === undefined) this.#moveActivity(effect, "Ready", "Scheduled");
     else this.#moveActivity(effect, "Ready", "Scheduled", "Running");
   }
@@ -645,6 +674,8 @@ export class InstanceState {
   }
 }
 
+const isGated = (admission: StartFact["admission"]): boolean => admission !== undefined && "name" in admission;
+
 /** By the fact that closes a run. */
 export const closedStatus = {
   InstanceCompleted: "Completed",
@@ -668,6 +699,7 @@ export type Message = Extract<Incoming, { readonly message: string }>;
 const messageTypes: Readonly<Record<Message["type"], true>> = {
   EventReceived: true,
   UpdateRequested: true,
+  StartReplaced: true,
   WakeRequested: true,
   ActivityDecided: true,
   CompensationDecided: true,
@@ -688,6 +720,8 @@ export function messageDigest(fact: Message): string {
       return digest(["event", fact.name, fact.payload]);
     case "UpdateRequested":
       return digest(["update", fact.name, fact.input]);
+    case "StartReplaced":
+      return digest(["start", fact.input]);
     case "WakeRequested":
       return digest(["wake"]);
     case "ActivityDecided":

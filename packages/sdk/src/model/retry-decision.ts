@@ -28,6 +28,8 @@ export type NoRetry =
   | "atMostOnce"
   /** The process died too often while it ran. */
   | "attemptsLost"
+  /** As many run at once as may. */
+  | "concurrencyLimit"
   /** The time of the run, or of all its runs, is over. */
   | "execution";
 

@@ -11,7 +11,7 @@ import { failureOfView, viewOfFailure } from "./failure-view.ts";
 import type { FailureView, HistoryEvent } from "./operations.ts";
 
 const payloadFields = new Set(["input", "output", "payload", "value", "variables", "attributes", "memo", "heartbeat"]);
-const timeFields = new Set(["due", "retryAt", "pausedUntil", "startAt", "executionStartedAt"]);
+const timeFields = new Set(["due", "retryAt", "pausedUntil", "startAt", "debounceUntil", "executionStartedAt"]);
 const failureFields = new Set(["failure", "compensation"]);
 /** Payloads that their facts always have: plain JSON leaves them out where they are undefined. */
 const payloadOf: Readonly<Partial<Record<HistoryFact["type"], string>>> = {

@@ -9,6 +9,7 @@ import type { DeadLetterDecision, DeadLetterKind } from "../model/dead-letter.ts
 import type { FailureKind } from "../model/failure-kind.ts";
 import type { CancelMode, ClosedStatus, CompensationDecision, Status } from "../model/history.ts";
 import type { CompensationState } from "../model/open-compensation.ts";
+import type { Priority } from "../model/priority.ts";
 import type { RunTimeouts } from "../model/run-timeouts.ts";
 import type { TaskOperations } from "./task-operations.ts";
 
@@ -58,6 +59,8 @@ export type StartRequest = {
   readonly attributes?: Readonly<Record<string, AttributeValue>>;
   readonly memo?: Readonly<Record<string, unknown>>;
   readonly correlationId?: string;
+  /** Goes over what the workflow says. */
+  readonly priority?: Priority;
   /** What to do when an open instance has this id: refuse (default), or return that one when it is of the same workflow. */
   readonly onConflict?: "fail" | "return";
   readonly idempotencyKey?: string;
@@ -101,6 +104,11 @@ export type ResultResponse =
       readonly status: Exclude<Status, ClosedStatus>;
     };
 
+/** What an attempt waits for: a place in its process, or a limit (`of` is whose: the activity, the scope or the tenant). */
+export type AttemptWait =
+  | { readonly kind: "place" }
+  | { readonly kind: "concurrency" | "rateLimit"; readonly of: string; readonly key?: string };
+
 export type InstanceSummary = {
   readonly id: string;
   readonly runId: string;
@@ -122,6 +130,8 @@ export type InstanceSummary = {
 export type ForkOrigin = { readonly id: string; readonly runId: string; readonly at?: number };
 
 export type InstanceDescription = InstanceSummary & {
+  /** While the run waits for its turn, and its function is not entered. */
+  readonly waitingFor?: Extract<AttemptWait, { readonly kind: "concurrency" | "rateLimit" }>;
   readonly memo: Readonly<Record<string, unknown>>;
   readonly variables: Readonly<Record<string, unknown>>;
   /** Number of events in history. */
@@ -143,6 +153,10 @@ export type InstanceDescription = InstanceSummary & {
     readonly lastHeartbeat?: unknown;
     /** While the circuit of the activity is not closed: attempts are held back until then, or a few find out whether it works again. */
     readonly circuit?: { readonly state: "open" | "halfOpen"; readonly until: Date };
+    /** Absent when it is `normal`. */
+    readonly priority?: Priority;
+    /** While its attempt is due and has not begun, and no circuit holds it back. */
+    readonly waitingFor?: AttemptWait;
   }[];
   readonly timers: readonly {
     readonly effect: string;

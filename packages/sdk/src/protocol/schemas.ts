@@ -9,6 +9,7 @@ import { edgeKinds, nodeKinds } from "../graph/graph.ts";
 import { deadLetterDecisions, deadLetterKinds } from "../model/dead-letter.ts";
 import { errorCodes } from "../model/errors.ts";
 import { failureKinds } from "../model/failure-kind.ts";
+import { priorities } from "../model/priority.ts";
 import { anyValue, choice, durationSchema, nameSchema, timestamp } from "./kinds.ts";
 import { statuses } from "./status.ts";
 
@@ -36,6 +37,7 @@ const startProperties = {
   attributes: Type.Optional(Type.Record(nameSchema, attributeValue, strict)),
   memo: Type.Optional(Type.Record(Type.String(), anyValue)),
   correlationId: Type.Optional(nameSchema),
+  priority: Type.Optional(choice(priorities)),
   onConflict: Type.Optional(choice(["fail", "return"])),
   event: Type.Optional(
     Type.Object(
@@ -378,6 +380,12 @@ export const DescriptionSchema = Type.Object(
     memo: Type.Record(Type.String(), anyValue),
     variables: Type.Record(Type.String(), anyValue),
     historyLength: Type.Integer(),
+    waitingFor: Type.Optional(
+      Type.Object(
+        { kind: choice(["concurrency"]), of: Type.String(), key: Type.Optional(Type.String()) },
+        { description: "While the run waits for its turn: whose limit it waits for." },
+      ),
+    ),
     activities: Type.Array(
       Type.Object({
         effect: Type.String(),
@@ -394,6 +402,13 @@ export const DescriptionSchema = Type.Object(
           Type.Object(
             { state: choice(["open", "halfOpen"]), until: timestamp },
             { description: "While the circuit of the activity is not closed: how long its attempts are held back." },
+          ),
+        ),
+        priority: Type.Optional(choice(priorities)),
+        waitingFor: Type.Optional(
+          Type.Object(
+            { kind: choice(["place", "concurrency", "rateLimit"]), of: Type.Optional(Type.String()), key: Type.Optional(Type.String()) },
+            { description: "While its attempt is due and has not begun: what it waits for, and whose limit that is." },
           ),
         ),
       }),

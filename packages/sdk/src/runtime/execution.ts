@@ -19,10 +19,11 @@ import type { CallSite, Effect } from "../effects/effect.ts";
 import { defaultCompensation } from "../model/compensation-policy.ts";
 import { digest } from "../model/digest.ts";
 import { AuthoringError, CancelledError, DeterminismError, type TimeoutError, WovyrError } from "../model/errors.ts";
-import { type Failure, failureOf } from "../model/failure.ts";
+import { errorOf, type Failure, failureOf } from "../model/failure.ts";
 import { type FailureKind, kindOf } from "../model/failure-kind.ts";
 import type { CancelMode, Command, EffectId, HistoryFact, Incoming, NextAttempt, Payload, Turn } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
+import type { Priority } from "../model/priority.ts";
 import { lineOf } from "./call-site.ts";
 import { closing } from "./closing.ts";
 import { Commands, type DivergenceListener } from "./commands.ts";
@@ -126,6 +127,9 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   #identity: RunIdentity;
   #now = 0;
   #start: StartFact | undefined;
+  /** While the start is put off. */
+  #startDelay: Operation | undefined;
+  #delays = 0;
   /** When the function was to be entered; milliseconds since the epoch. */
   #began = 0;
   /** Set when the run is out of time, and unwinds. */
@@ -354,6 +358,11 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     return this.#compensations;
   }
 
+  /** Undefined when it is the default. */
+  get priority(): Priority | undefined {
+    return this.#start?.priority;
+  }
+
   get resetTo(): string | undefined {
     return this.#resetTo;
   }
@@ -544,6 +553,12 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
       case "UpdateRequested":
         this.#update(fact);
         return;
+      case "StartReplaced":
+        this.#tell(fact, () => this.#replaced(fact));
+        return;
+      case "AdmissionDecided":
+        this.#tell(fact, () => this.#admitted(fact));
+        return;
       case "WakeRequested":
         this.#wake(fact);
         return;
@@ -628,8 +643,43 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     // Also where the function is entered later: they come before what arrives until then.
     for (const event of fact.carried ?? []) this.#events.received(event);
     const { startAt } = fact;
-    if (startAt === undefined || startAt <= this.#now) this.#tell(fact, () => this.#enter(fact));
-    else this.#tell(fact, () => this.interpreter.timerAt("start", "start", startAt, undefined, () => this.#enter(fact)));
+    if (startAt === undefined || startAt <= this.#now) this.#tell(fact, () => this.#due());
+    else this.#tell(fact, () => this.#delay(startAt));
+  }
+
+  /** It is due later. Each delay is a timer of its own. */
+  #delay(until: number): void {
+    this.#startDelay?.abandon();
+    const id = this.#delays === 0 ? "start" : `start!${this.#delays}`;
+    this.#delays += 1;
+    this.#startDelay = this.interpreter.timerAt(id, "start", until, undefined, () => {
+      this.#startDelay = undefined;
+      this.#due();
+    });
+  }
+
+  /** Another start took the place of this one before it was entered. */
+  #replaced({ input, delay }: Extract<Incoming, { type: "StartReplaced" }>): void {
+    if (this.#startDelay === undefined || this.#start === undefined) return;
+    const { debounceUntil = Number.POSITIVE_INFINITY } = this.#start;
+    this.#start = { ...this.#start, input };
+    this.#began = Math.min(this.#now + delay, debounceUntil);
+    this.#delay(this.#began);
+  }
+
+  /** The run is due: it is entered, or waits for its turn. */
+  #due(): void {
+    const { admission } = this.#start as StartFact;
+    if (admission === undefined) this.#enter(this.#start as StartFact);
+    else if ("failure" in admission) this.#close(rejected(errorOf(admission.failure)));
+  }
+
+  /** Its turn has come, or is not to be waited for. */
+  #admitted({ admitted }: Extract<Incoming, { type: "AdmissionDecided" }>): void {
+    const start = this.#start as StartFact;
+    this.#began = this.#now;
+    if (admitted) this.#enter(start);
+    else this.#closeWith({ type: "InstanceCancelled", failure: failureOf(notAdmitted(start)) });
   }
 
   #enter(fact: StartFact): void {
@@ -848,6 +898,16 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     const attributes = this.#context?.trackedAttributes.takeChange();
     if (attributes !== undefined) this.#commands.record({ type: "AttributesChanged", attributes });
   }
+}
+
+/** Why a run is not entered that is not to wait for its turn. */
+function notAdmitted({ workflow, admission }: StartFact): WovyrError {
+  const { capacity, of, key } = admission as Extract<NonNullable<StartFact["admission"]>, { readonly name: string }>;
+  const what = `${of === workflow ? "" : ` of "${of}"`}${key === undefined ? "" : ` with key ${JSON.stringify(key)}`}`;
+  return new WovyrError(
+    `the run of workflow "${workflow}" was cancelled by its concurrency limit: at most ${capacity} runs${what} are at work at once, and it is not to wait.`,
+    { code: "CONCURRENCY_LIMIT" },
+  );
 }
 
 const cancelReason = ({ reason }: CancelFact): CancelledError => new CancelledError(reason ?? "cancelled on request");

@@ -4,6 +4,7 @@
  * 1. Every effect becomes one `Operation`; leaves are recorded, combinators are not: what they lead to is.
  * 2. Whatever is wrong with an effect is thrown at its yield, before anything of it is recorded.
  */
+import { parse } from "../define/schema.ts";
 import type { WorkflowDefinition } from "../define/workflow-definition.ts";
 import type { AnyEffect } from "../effects/any-effect.ts";
 import { maxBranches } from "../effects/branches.ts";
@@ -11,11 +12,14 @@ import type { Compensation } from "../effects/compensation.ts";
 import type { ContinueAsNewEffect } from "../effects/continue-as-new.ts";
 import { type Branch, type CallSite, Effect } from "../effects/effect.ts";
 import { Task } from "../effects/task.ts";
+import { keyOf } from "../model/concurrency.ts";
 import { AuthoringError, CancelledError, TimeoutError } from "../model/errors.ts";
 import { keyText } from "../model/event-key.ts";
 import { errorOf, type Failure, failureOf } from "../model/failure.ts";
 import type { Command, EffectId, Payload, TimerPurpose } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
+import { type Priority, recordedPriority } from "../model/priority.ts";
+import { singletonId } from "../model/singleton.ts";
 import { closing } from "./closing.ts";
 import { allPolicy, anyPolicy, racePolicy, settledPolicy, tolerantPolicy } from "./combinators.ts";
 import type { Commands } from "./commands.ts";
@@ -47,6 +51,8 @@ export interface Surroundings {
   readonly compensations: Compensations;
   /** Whether what goes to a task queue is for workers elsewhere. */
   isQueued(queue: string): boolean;
+  /** Of the run; undefined when it is the default. */
+  readonly priority: Priority | undefined;
   newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done, scope: Scope | undefined): Operation;
 }
 
@@ -168,6 +174,7 @@ export class Interpreter {
           ...(options.summary !== undefined && { summary: options.summary }),
           ...noted[options.semantics ?? definition.semantics ?? "atLeastOnce"],
           ...this.#queueOf(options.queue ?? definition.queue),
+          ...recordedPriority(options.priority, definition.priority, this.#surroundings.priority),
         },
         effect.site,
       );
@@ -251,10 +258,11 @@ export class Interpreter {
           effect: id,
           workflow: workflow.name,
           version: workflow.version,
-          id: effect.id ?? run,
+          id: effect.id ?? this.#childId(workflow, effect.input) ?? run,
           run,
           ...this.#commands.input(id, workflow.input, effect.input, `input of workflow "${workflow.name}"`),
           onParentClose: effect.onParentClose,
+          ...recordedPriority(effect.priority, workflow.priority, this.#surroundings.priority),
         },
         effect.site,
       );
@@ -264,6 +272,14 @@ export class Interpreter {
       done(rejected(error));
       return closedOperation;
     }
+  }
+
+  /** The id of a child that is a singleton. What is recorded counts on replay. */
+  #childId({ name, input, singleton }: WorkflowDefinition, given: unknown): string | undefined {
+    if (singleton === undefined || this.#commands.replaying) return undefined;
+    if (singleton.key === undefined) return singletonId(name);
+    const parsed = parse(input, given, `input of workflow "${name}"`);
+    return singletonId(name, keyOf(singleton.key, parsed, `singleton.key of workflow "${name}"`));
   }
 
   #sideEffect(effect: Kind<"sideEffect">, id: EffectId, done: Done): Operation {

@@ -144,6 +144,7 @@ function weightOf(fact: HistoryFact): number {
     case "ChildStarted":
     case "UpdateRequested":
     case "InstanceStarted":
+    case "StartReplaced":
       return fact.input.length;
     case "ActivityCompleted":
     case "ChildCompleted":

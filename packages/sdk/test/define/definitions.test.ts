@@ -80,7 +80,7 @@ describe("an activity", () => {
       "an unknown option",
       () => untyped.activity("a", { retries: 3 }, () => 1),
       "INVALID_OPTION",
-      /activity a has no option "retries"; it takes input, output, retry, timeout, semantics, onExhausted, classify, circuitBreaker, queue, requires, errors/,
+      /activity a has no option "retries"; it takes input, output, retry, timeout, semantics, onExhausted, classify, circuitBreaker, queue, requires, priority, concurrency, rateLimit, errors/,
     ],
     ["options that are none", () => untyped.activity("a", 5, () => 1), "INVALID_OPTION", /options of activity a/],
     [

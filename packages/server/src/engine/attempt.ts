@@ -52,6 +52,8 @@ export type Attempt = {
   readonly activity: Readonly<OpenActivity>;
   /** What the workflow says of the activities that it calls. */
   readonly workflowRetry: RetryPolicy | undefined;
+  /** When the time of its run is over; milliseconds since the epoch. */
+  readonly runEndsAt: number | undefined;
   readonly report: (outcome: AttemptOutcome) => void;
   /** Given when it is to be recorded before it begins: called when there is a place for it, which is kept until the recorded one is started. */
   readonly announce: (() => void) | undefined;

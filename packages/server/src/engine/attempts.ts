@@ -13,6 +13,7 @@ import {
   type EffectId,
   failureOf,
   type Incoming,
+  type InstanceState,
   type OpenActivity,
   type Payload,
   suspectLosses,
@@ -79,6 +80,7 @@ export class Attempts {
       call: leaf.work.effect as ActivityEffect<unknown>,
       activity: { ...activity },
       workflowRetry: instance.definition?.activityRetry,
+      runEndsAt: runEndsAt(instance.state),
       report: (fact) => this.#engine.deliver({ tenant, run }, { fact }),
       announce,
     });
@@ -142,6 +144,13 @@ export class Attempts {
       }
     }
   }
+}
+
+/** When the time of a run is over, where it has an end; milliseconds since the epoch. */
+function runEndsAt({ start, timers }: InstanceState): number | undefined {
+  if (start?.timeout === undefined) return undefined;
+  for (const { purpose, due } of timers.values()) if (purpose === "run" || purpose === "execution") return due;
+  return undefined;
 }
 
 /** Whether a lost activity is not tried again: what comes of it is about to be recorded. */

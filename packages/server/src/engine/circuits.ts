@@ -60,6 +60,11 @@ export class Circuits {
     return breaker === undefined || state === undefined || state === "closed" ? undefined : { state, until: breaker.until };
   }
 
+  /** Whether an attempt is held back. */
+  holds(attempt: Attempt): boolean {
+    return this.#circuits.get(keyOf(attempt.tenant, attempt.activity.name))?.held.has(attempt) ?? false;
+  }
+
   /** Lets an attempt through, or (undefined) keeps it until it may go on. */
   admit(attempt: Attempt): CircuitTicket | undefined {
     const key = keyOf(attempt.tenant, attempt.activity.name);

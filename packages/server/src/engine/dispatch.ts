@@ -2,21 +2,47 @@
  * Gives the attempts of activities their places.
  *
  * 1. An attempt begins only after the commit that records it.
- * 2. At most `concurrency` attempts run at once; the others wait in order.
+ * 2. At most `concurrency` attempts run at once; the others wait in the order of the scheduling strategy (scheduling/).
  * 3. An attempt that is to be recorded before it begins is announced when there is a place for it; the place is kept until the recorded one is started.
  * 4. An activity whose process was lost twice is suspect: suspects run one at a time, and the attempt of one is recorded only when its turn has come, so
  *    that those that wait are not lost with the one that ends the process. Those that were lost least come first, of all that a recovery finds: a process
  *    that dies again and again does not take the same one with it.
  * 5. While an activity's circuit is open its attempts are held back and take no place (circuits.ts).
  * 6. Attempts of a shard that is being handed over do not begin (hand-over.ts): they go on waiting when it stays after all.
- * 7. The time of an attempt that waits goes on: when it is out of time it fails without having begun.
+ * 7. What is limited passes its limits first (limits/), then its circuit, then it takes a place. It holds its permits until it has ended.
+ * 8. The time of an attempt that waits goes on: when it is out of time it fails without having begun.
  */
-import type { TimeoutKind } from "@wovyr/sdk";
-import { type EffectId, failureOf, type Payload, suspectLosses } from "@wovyr/sdk/internal";
-import { type Attempt, type AttemptEnd, type AttemptSurroundings, attemptKey, limitsOf, outOfTime, RunningAttempt } from "./attempt.ts";
+import type { TimeoutKind, WovyrError } from "@wovyr/sdk";
+import { type AttemptWait, CancelledError, type EffectId, failureOf, type NoRetry, type Payload, suspectLosses } from "@wovyr/sdk/internal";
+import {
+  type Attempt,
+  type AttemptEnd,
+  type AttemptSurroundings,
+  attemptKey,
+  limitsOf,
+  outcomeUnknown,
+  outOfTime,
+  RunningAttempt,
+} from "./attempt.ts";
 import { Circuits, type CircuitTicket } from "./circuits.ts";
+import { Limits } from "./limits/limits.ts";
+import type { TenantLimits } from "./limits/limits-of.ts";
+import type { Store } from "./ports/store.ts";
+import type { SchedulingStrategy } from "./scheduling/strategy.ts";
+import { WaitingAttempts } from "./scheduling/waiting.ts";
 
-export type DispatchOptions = AttemptSurroundings & { readonly concurrency: number };
+export type DispatchOptions = AttemptSurroundings & {
+  readonly concurrency: number;
+  readonly scheduling: SchedulingStrategy;
+  readonly tenantLimits: TenantLimits | undefined;
+  readonly store: Store;
+  readonly group: string;
+  readonly node: string;
+  /** Of permits, in milliseconds. */
+  readonly lease: number;
+  /** Which nodes are known to be dead. */
+  readonly deadOwners: (owners: readonly string[]) => readonly string[];
+};
 
 /** A place that is kept for an attempt that was announced. */
 type Kept = { readonly ticket: CircuitTicket | undefined; readonly then: () => void };
@@ -32,8 +58,8 @@ export class Dispatch {
   readonly #kept = new Map<string, Kept>();
   readonly #expiries = new Map<Attempt, Expiry>();
   readonly #circuits: Circuits;
-  #waiting: Attempt[] = [];
-  #head = 0;
+  readonly #limits: Limits;
+  readonly #waiting: WaitingAttempts<Attempt>;
   readonly #suspects: Attempt[] = [];
   /** Whether all that are to run alone have been found. */
   #suspectsAreKnown = false;
@@ -47,8 +73,16 @@ export class Dispatch {
 
   constructor(options: DispatchOptions) {
     this.#options = options;
-    const { clock, log } = options;
+    const { clock, log, scheduling } = options;
     this.#circuits = new Circuits({ clock, log, release: (attempts) => this.#goOn(attempts) });
+    this.#waiting = new WaitingAttempts({ strategy: scheduling, clock, log }, (attempt) => attempt);
+    this.#limits = new Limits({
+      ...options,
+      room: () => Math.max(0, options.concurrency - this.#running.size - this.#kept.size - this.#waiting.size),
+      admitted: (attempt) => this.#admitted(attempt),
+      refused: (attempt, error) => this.#refuse(attempt, error),
+      lapsed: (attempt) => this.#lapsed(attempt),
+    });
   }
 
   get running(): number {
@@ -57,12 +91,12 @@ export class Dispatch {
 
   /** Attempts that wait for a place. */
   get waiting(): number {
-    return this.#waiting.length - this.#head + this.#suspects.length;
+    return this.#waiting.size + this.#suspects.length;
   }
 
-  /** Attempts that wait for a circuit. */
+  /** Attempts that wait for a circuit, or for a limit. */
   get held(): number {
-    return this.#circuits.held;
+    return this.#circuits.held + this.#limits.waiting;
   }
 
   /** When time alone changes something here: an attempt is out of it, or a circuit lets one through. Milliseconds since the epoch. */
@@ -71,6 +105,7 @@ export class Dispatch {
     const consider = (at: number | undefined) => {
       if (at !== undefined && (next === undefined || at < next)) next = at;
     };
+    consider(this.#limits.nextDue);
     for (const { endsAt } of this.#running.values()) consider(endsAt);
     for (const { at } of this.#expiries.values()) consider(at);
     return next;
@@ -86,6 +121,15 @@ export class Dispatch {
     return this.#circuits.stateOf(tenant, activity);
   }
 
+  /** What an attempt waits for; undefined when it runs, or waits for its circuit. */
+  waitOf(run: string, effect: EffectId): AttemptWait | undefined {
+    const key = attemptKey(run, effect);
+    if (this.#running.has(key)) return undefined;
+    const attempt = this.#known.get(key);
+    if (attempt === undefined) return undefined;
+    return this.#limits.waitOf(key) ?? (this.#circuits.holds(attempt) ? undefined : { kind: "place" });
+  }
+
   start(attempt: Attempt): void {
     if (this.#closed) return;
     const key = attemptKey(attempt.run, attempt.effect);
@@ -94,7 +138,7 @@ export class Dispatch {
     const kept = this.#kept.get(key);
     if (kept !== undefined) {
       this.#kept.delete(key);
-      this.#run(attempt, kept);
+      this.#runKept(attempt, kept);
       return;
     }
     if (attempt.activity.losses >= suspectLosses) {
@@ -103,8 +147,7 @@ export class Dispatch {
       this.#nextSuspect();
       return;
     }
-    if (this.#hasPlace && this.#head >= this.#waiting.length) this.#admit(attempt);
-    else this.#enqueue(attempt);
+    this.#enter(attempt);
   }
 
   /** Asks an attempt to stop and forgets it. */
@@ -184,12 +227,17 @@ export class Dispatch {
     return ran;
   }
 
+  /** Gives up the permits of this node, when nothing runs any more. */
+  release(): Promise<void> {
+    return this.#limits.release();
+  }
+
   /** Stops every attempt, and forgets those that wait. */
   forget(reason: Error): void {
-    this.#waiting = [];
-    this.#head = 0;
     this.#heldBack = [];
     this.#heldShards.clear();
+    this.#waiting.clear();
+    this.#limits.forget();
     this.#suspects.length = 0;
     this.#suspectsAreKnown = false;
     this.#known.clear();
@@ -211,44 +259,114 @@ export class Dispatch {
     return this.#known.get(attemptKey(attempt.run, attempt.effect)) === attempt;
   }
 
-  #enqueue(attempt: Attempt): void {
-    this.#waiting.push(attempt);
+  /** It is to pass its limits, and waits for a place then. */
+  #enter(attempt: Attempt): void {
+    if (!this.#limits.applyTo(attempt)) {
+      this.#queue(attempt);
+      return;
+    }
+    this.#awaitExpiry(attempt);
+    this.#limits.admit(attempt);
+  }
+
+  #queue(attempt: Attempt): void {
+    if (this.#hasPlace && this.#waiting.size === 0) {
+      this.#admit(attempt);
+      return;
+    }
+    this.#waiting.add(attempt);
     this.#awaitExpiry(attempt);
   }
 
   readonly #fill = (): void => {
     while (!this.#closed && this.#hasPlace) {
-      const next = this.#waiting[this.#head];
+      const next = this.#waiting.take();
       if (next === undefined) {
-        this.#waiting = [];
-        this.#head = 0;
+        this.#limits.roomMade();
         return;
-      }
-      this.#head += 1;
-      if (this.#head > 4_096 && this.#head * 2 > this.#waiting.length) {
-        this.#waiting = this.#waiting.slice(this.#head);
-        this.#head = 0;
       }
       if (this.#isWanted(next)) this.#admit(next);
     }
   };
 
+  /** It has passed its limits. */
+  #admitted(attempt: Attempt): void {
+    if (this.#closed || !this.#isWanted(attempt)) return;
+    const key = attemptKey(attempt.run, attempt.effect);
+    if (this.#suspect === key) this.#place(attempt, noTicket, () => this.#suspectEnded(key));
+    else this.#queue(attempt);
+  }
+
+  /** A limit, or what is wrong with one, is the end of an attempt, whether or not it runs. */
+  #refuse(attempt: Attempt, error: WovyrError): void {
+    const noRetry: NoRetry = error.code === "CONCURRENCY_LIMIT" ? "concurrencyLimit" : "permanent";
+    // One that was announced may have been recorded meanwhile.
+    const { run, effect, activity, report } = this.#known.get(attemptKey(attempt.run, attempt.effect)) ?? attempt;
+    this.stop(run, effect, error);
+    const failure = { ...failureOf(error), kind: "permanent" as const };
+    report({ type: "ActivityFailed", effect, attempt: activity.attempt, failure, noRetry });
+  }
+
+  /** Its permit is not certain any more: what runs with it is stopped. It asks for another one, unless it is to run once at most. */
+  #lapsed({ run, effect }: Attempt): void {
+    const key = attemptKey(run, effect);
+    const attempt = this.#known.get(key);
+    if (attempt === undefined || !this.#running.has(key)) {
+      this.#limits.ended(key);
+      // One that was announced asks when it has been recorded.
+      if (attempt !== undefined && !this.#kept.has(key)) this.#enter(attempt);
+      return;
+    }
+    const { activity } = attempt;
+    this.stop(run, effect, lapsedPermit());
+    if (activity.semantics !== "atMostOnce") {
+      this.start(attempt);
+      return;
+    }
+    const failure = { ...failureOf(outcomeUnknown(activity, "was stopped when its permit lapsed")), kind: "infrastructure" as const };
+    attempt.report({ type: "ActivityFailed", effect, attempt: activity.attempt, failure, noRetry: "outcomeUnknown" });
+  }
+
+  /** What was announced has been recorded: it runs in the place that was kept for it, unless its permits are gone. */
+  #runKept(attempt: Attempt, kept: Kept): void {
+    const key = attemptKey(attempt.run, attempt.effect);
+    if (!this.#limits.applyTo(attempt) || this.#limits.knows(key)) {
+      this.#run(attempt, kept);
+      return;
+    }
+    if (kept.ticket !== undefined) this.#circuits.ended(kept.ticket, attempt, undefined);
+    this.#enter(attempt);
+    kept.then();
+  }
+
   /** Gives an attempt a place, unless its circuit holds it back. */
   #admit(attempt: Attempt): void {
-    if (this.#holdsBack(attempt)) return;
+    if (this.#holdsBack(attempt)) {
+      this.#limits.ended(attemptKey(attempt.run, attempt.effect));
+      return;
+    }
     if (attempt.call.definition.circuitBreaker === undefined) {
       this.#place(attempt, noTicket, this.#fill);
       return;
     }
     const ticket = this.#circuits.admit(attempt);
-    if (ticket === undefined) this.#awaitExpiry(attempt);
-    else this.#place(attempt, ticket, this.#fill);
+    if (ticket !== undefined) {
+      this.#place(attempt, ticket, this.#fill);
+      return;
+    }
+    this.#awaitExpiry(attempt);
+    // Permits are not held for what does not work, and tokens are not saved up for when it does again.
+    this.#limits.ended(attemptKey(attempt.run, attempt.effect));
   }
 
   /** What circuits let go on queues anew. */
   #goOn(attempts: readonly Attempt[]): void {
     if (this.#closed) return;
-    for (const attempt of attempts) if (this.#isWanted(attempt)) this.#waiting.push(attempt);
+    for (const attempt of attempts) {
+      if (!this.#isWanted(attempt)) continue;
+      if (this.#limits.applyTo(attempt)) this.#limits.admit(attempt);
+      else this.#waiting.add(attempt);
+    }
     this.#fill();
   }
 
@@ -269,7 +387,9 @@ export class Dispatch {
     this.#kept.delete(key);
     if (kept?.ticket !== undefined) this.#circuits.ended(kept.ticket, attempt, undefined);
     else if (attempt.call.definition.circuitBreaker !== undefined) this.#circuits.gone(attempt);
+    this.#limits.ended(key);
     kept?.then();
+    if (kept === undefined) this.#suspectEnded(key);
   }
 
   #run(attempt: Attempt, { ticket, then }: Kept): void {
@@ -280,6 +400,7 @@ export class Dispatch {
         this.#known.delete(key);
       }
       this.#ended(attempt, ticket, end);
+      this.#limits.ended(key);
       then();
       if (this.#idleWaiters.length === 0) return;
       const waiters = this.#idleWaiters;
@@ -330,7 +451,8 @@ export class Dispatch {
       run: next.run,
       losses: next.activity.losses,
     });
-    this.#place(next, noTicket, () => this.#suspectEnded(key));
+    if (this.#limits.applyTo(next)) this.#limits.admit(next);
+    else this.#place(next, noTicket, () => this.#suspectEnded(key));
   }
 
   #suspectEnded(key: string): void {
@@ -375,6 +497,10 @@ export class Dispatch {
     attempt.report({ type: "ActivityFailed", effect, attempt: activity.attempt, failure, noRetry: timeout });
   }
 }
+
+/** Why an attempt is stopped whose permit is gone. */
+const lapsedPermit = (): CancelledError =>
+  new CancelledError("the permit that the attempt ran with could not be renewed in time; it is made again");
 
 /** For what no circuit watches. */
 const noTicket: CircuitTicket | undefined = undefined;

@@ -36,6 +36,8 @@ import { Inbox } from "./inbox.ts";
 import { Instance, type InstanceHost, type InstanceIdentity, type OpenTurn, turnMail } from "./instance.ts";
 import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits } from "./journal.ts";
+import { Admissions } from "./limits/admissions.ts";
+import type { TenantLimits } from "./limits/limits-of.ts";
 import { addedByLoading, comesAgainTo, isForSuccessor, type Mail, mailIdentity } from "./mail.ts";
 import { Ownership } from "./ownership.ts";
 import { Placement } from "./placement.ts";
@@ -54,6 +56,8 @@ import { Replay } from "./replay.ts";
 import { Requests } from "./requests.ts";
 import { Revival } from "./revival.ts";
 import { newSeed, runIdAfter } from "./run-id.ts";
+import { fifo } from "./scheduling/fifo.ts";
+import type { SchedulingStrategy } from "./scheduling/strategy.ts";
 import { Settlement } from "./settlement.ts";
 import { shardOf } from "./shard-of.ts";
 import { type Start, startKeyLife } from "./start.ts";
@@ -93,6 +97,9 @@ export type EngineOptions = {
   readonly retry?: RetryPolicy | undefined;
   /** Says of what kind failures are that their activity does not classify. */
   readonly classify?: Classifier | undefined;
+  /** Who is next when attempts wait; default: first in, first out. */
+  readonly scheduling?: SchedulingStrategy | undefined;
+  readonly tenantLimits?: TenantLimits | undefined;
   readonly group: string;
   readonly shards: number;
   readonly node: string;
@@ -175,6 +182,7 @@ export class Engine {
   readonly taskLeases: TaskLeases;
   readonly taskSweep: TaskSweep;
   readonly workers: Workers;
+  readonly admissions: Admissions;
   readonly #settlement: Settlement;
   readonly #retention: Retention;
   readonly host: InstanceHost;
@@ -245,6 +253,13 @@ export class Engine {
       retry: options.retry,
       classify: options.classify,
       concurrency: limits.activities,
+      scheduling: options.scheduling ?? fifo(),
+      tenantLimits: options.tenantLimits,
+      store,
+      group: options.group,
+      node: options.node,
+      lease: options.lease,
+      deadOwners: options.deadOwners,
       payloadLimit: limits.execution.payload,
     });
     this.admission = new Admission({ journal: this.journal, dispatch: this.dispatch, clock, limits: limits.admission });
@@ -268,7 +283,9 @@ export class Engine {
     this.workers = new Workers(this);
     this.#settlement = new Settlement(this);
     this.#retention = new Retention(this, options.retention ?? new Map());
+    this.admissions = new Admissions(this);
     this.host = {
+      group: options.group,
       now: () => clock.now(),
       mayAct: () => this.ownership.holds,
       deferred: (instance) => this.#deferred.add(instance),
@@ -375,7 +392,7 @@ export class Engine {
     this.turns.stop();
     // A store that does not answer learns by the lease.
     const released = this.ownership.release();
-    if (answers) await this.#atMost(storePatience, released);
+    if (answers) await this.#atMost(storePatience, Promise.all([released, this.#releasePermits()]));
     this.wakeUps.left();
     this.#closed = true;
     this.wakeUps.stop();
@@ -391,8 +408,14 @@ export class Engine {
     );
   }
 
+  async #releasePermits(): Promise<void> {
+    await this.dispatch
+      .release()
+      .catch((error) => this.options.log.warn("permits could not be given up before their lease ends", { error }));
+  }
+
   /** True when the promise was kept within so many milliseconds. */
-  async #atMost(milliseconds: number, promise: Promise<void>): Promise<boolean> {
+  async #atMost(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
     const { clock } = this.options;
     let cancel = () => {};
     const late = new Promise<boolean>((resolve) => {
@@ -516,6 +539,7 @@ export class Engine {
       .catch((error) => log.warn("old outcomes of steps could not be removed", { error }));
     store.tasks.expire(taskMemory).catch((error) => log.warn("old outcomes of tasks could not be forgotten", { error }));
     store.expireHeartbeats(clock.now() - heartbeatLife).catch((error) => log.warn("old heartbeats could not be removed", { error }));
+    store.expireLimits().catch((error) => log.warn("what is left of old limits could not be removed", { error }));
     const publications = store.expirePublications(clock.now() - this.publicationRetention);
     publications.catch((error) => log.warn("old publications could not be removed", { error }));
   }
@@ -542,6 +566,7 @@ export class Engine {
     this.timers.stop();
     this.requests.stop();
     this.taskSweep.stop();
+    this.admissions.forget();
     this.heartbeats.stop();
     for (const instance of [...this.table.values()]) this.#dropInstance(instance, reason);
     this.revival.clear(reason);
@@ -577,6 +602,14 @@ export class Engine {
     for (let tries = 1; ; tries += 1) {
       const run = this.newRunId();
       if (this.mayEnter(this.shardOf(tenant, run)) || ownership.shards.length === 0 || tries === mostDraws) return run;
+    }
+  }
+
+  /** One that, as the id of an instance, belongs to a shard. */
+  newRunIdOn(tenant: string, shard: number): string {
+    for (let tries = 1; ; tries += 1) {
+      const run = this.newRunId();
+      if (this.shardOf(tenant, run) === shard || tries === mostDraws) return run;
     }
   }
 

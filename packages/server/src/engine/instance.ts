@@ -29,6 +29,7 @@ import {
 } from "@wovyr/sdk/internal";
 import type { VoidTurn } from "./diagnosis.ts";
 import { parkedNow } from "./held-mail.ts";
+import { admissionOf } from "./limits/admission.ts";
 import { comesAgain, type EndFact, isEnd, isForSuccessor, judge, type Mail, weightOf } from "./mail.ts";
 import { outOfPause, pausedIfAsked, resolvedDecision } from "./paused-activity.ts";
 import type { NewInstance } from "./ports/store.ts";
@@ -72,6 +73,7 @@ export interface InstanceHost {
   /** A fresh one, which sorts after `after`. */
   newRunId(after?: string): string;
   readonly limits: ExecutionLimits;
+  readonly group: string;
   /** Watches what workflow code calls. */
   readonly guard?: WorkflowGuard | undefined;
   eventSchema(instance: Instance, event: string): { readonly schema?: unknown } | undefined;
@@ -295,7 +297,7 @@ export class Instance implements Job {
       case "ActivityFailed":
         return this.#meantByOutcome(this.#judged(fact));
       case "InstanceStarted":
-        return withTimeouts(fact, this.definition);
+        return withAdmission(withTimeouts(fact, this.definition), this.definition, this.#host.group);
       default:
         return fact;
     }
@@ -438,6 +440,12 @@ function withoutRetry({ retryAt: _, ...failed }: ActivityFailed): ActivityFailed
 function withTimeouts(fact: InstanceStarted, definition: WorkflowDefinition | undefined): InstanceStarted {
   if (definition?.timeout === undefined || fact.continuedFrom !== undefined || fact.retry !== undefined) return fact;
   return { ...fact, timeout: { ...definition.timeout, ...fact.timeout } };
+}
+
+/** How many runs are at work at once is what the workflow says when the run is started. */
+function withAdmission(fact: InstanceStarted, definition: WorkflowDefinition | undefined, group: string): InstanceStarted {
+  if (definition?.concurrency === undefined) return fact;
+  return { ...fact, admission: admissionOf(definition.name, definition.concurrency, fact.input, group) };
 }
 
 /** What ends a run without entering its code. One that undoes what it did is only terminated. */

@@ -53,6 +53,8 @@ function filterOf({ workflow, statuses, attributes, startedAfter, startedBefore 
 function storedStatus(status: Status): StoredStatus {
   if (isClosed(status)) return status;
   switch (status) {
+    case "Scheduled":
+      return "queued";
     case "Parked":
       return "parked";
     case "Paused":

@@ -69,6 +69,10 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
     case "ChildFailed":
     case "ChildRejected":
       return when(state.children.has(fact.effect));
+    case "AdmissionDecided":
+      return when(state.awaitsAdmission);
+    case "StartReplaced":
+      return judgeReplacement(state, fact);
     case "EventReceived":
     case "UpdateRequested":
     case "WakeRequested":
@@ -94,7 +98,7 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
   }
 }
 
-/** An attempt that runs, was lost, or ran out of time while it waited (for a place, or for a decision) may fail. */
+/** An attempt that runs, was lost, or came to its end while it waited (for a place, or for a decision) may fail. */
 function mayFail(
   activity: Readonly<OpenActivity> | undefined,
   { attempt, noRetry }: Extract<Incoming, { type: "ActivityFailed" }>,
@@ -102,8 +106,8 @@ function mayFail(
   if (activity?.attempt !== attempt) return false;
   if (activity.state === "Running" || activity.state === "Lost") return true;
   if (activity.state === "Paused") return noRetry === "scheduleToClose";
-  const isLate = noRetry === "scheduleToStart" || noRetry === "scheduleToClose";
-  return isLate && (activity.state === "Scheduled" || activity.state === "Retrying");
+  const hasNotBegun = noRetry === "scheduleToStart" || noRetry === "scheduleToClose" || noRetry === "concurrencyLimit";
+  return hasNotBegun && (activity.state === "Scheduled" || activity.state === "Retrying");
 }
 
 function judgeMessage(state: InstanceState, fact: Message): Verdict {
@@ -125,6 +129,18 @@ function judgeMessage(state: InstanceState, fact: Message): Verdict {
     kind: "refuse",
     error: new ApiError(`The run has ended (${state.outcome.status}); it takes no more messages.`, { code: "INSTANCE_CLOSED" }),
   };
+}
+
+/** The start that it would replace has been entered, or has come to nothing. */
+export class StartIsOver extends ApiError {
+  constructor() {
+    super("The run has begun; it takes no other start.", { code: "INSTANCE_CLOSED" });
+  }
+}
+
+function judgeReplacement(state: InstanceState, fact: Extract<Incoming, { type: "StartReplaced" }>): Verdict {
+  const verdict = judgeMessage(state, fact);
+  return verdict.kind === "apply" && !state.isDelayed ? { kind: "refuse", error: new StartIsOver() } : verdict;
 }
 
 function judgeDecision(state: InstanceState, fact: Extract<Incoming, { type: "CompensationDecided" }>): Verdict {
@@ -162,7 +178,8 @@ function judgeActivityDecision(state: InstanceState, fact: Extract<Incoming, { t
  * Whether it is for the run that goes on where another one ended: all that is said to that one, but for a reset, which names a place in its history, and for
  * decisions on its activities, whose effects are not those of the next.
  */
-const isPassedOn = (fact: Incoming): boolean => isMessage(fact) && fact.type !== "ResetRequested" && fact.type !== "ActivityDecided";
+const isPassedOn = (fact: Incoming): boolean =>
+  isMessage(fact) && fact.type !== "ResetRequested" && fact.type !== "ActivityDecided" && fact.type !== "StartReplaced";
 
 /** Whether it is for the run that goes on where this one ended. What this one has taken already is not taken again by that one. */
 export const isForSuccessor = (state: InstanceState, fact: Incoming): boolean =>
@@ -189,6 +206,7 @@ export function weightOf(fact: Incoming): number {
       return fact.output?.length ?? 256;
     case "InstanceStarted":
     case "UpdateRequested":
+    case "StartReplaced":
       return fact.input.length;
     default:
       return 256;
@@ -212,7 +230,10 @@ export function mailIdentity(fact: Incoming): string {
     case "ChildFailed":
     case "ChildRejected":
       return `child:${fact.effect}`;
+    case "AdmissionDecided":
+      return "admission";
     case "EventReceived":
+    case "StartReplaced":
     case "UpdateRequested":
     case "WakeRequested":
     case "ActivityDecided":

@@ -56,6 +56,7 @@ export class Reading {
         const circuit = engine.dispatch.circuitOf(row.tenant, activity);
         return circuit && { state: circuit.state, until: new Date(circuit.until) };
       },
+      waitOf: (effect) => engine.dispatch.waitOf(row.run, effect),
     });
   }
 

@@ -70,6 +70,12 @@ export class Registry {
     );
   }
 
+  /** As `forStart`, and undefined where that throws. */
+  ifStarted(name: string, version: string | undefined): WorkflowDefinition | undefined {
+    const versions = this.#workflows.get(name);
+    return version === undefined ? [...(versions?.values() ?? [])].at(-1) : versions?.get(version);
+  }
+
   /** The definition for a new instance: the given version, else the one registered last. */
   forStart(name: string, version: string | undefined): WorkflowDefinition {
     const versions = this.versions(name);

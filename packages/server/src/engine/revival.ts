@@ -243,6 +243,7 @@ export class Revival {
         instance.phase = "idle";
         instance.mailbox = this.#take(instance.identity);
         this.#engine.table.add(instance);
+        if (instance.state.awaitsAdmission) this.#engine.admissions.settled(instance);
         settle();
         this.#engine.queue(instance);
         resolve();

@@ -31,6 +31,7 @@ import { type LocalOperations, localOperations, maxBatch, type Sayable } from ".
 import { isOfNode, isUncertain, notOwner, ownerUnreachable } from "./ownership-errors.ts";
 import type { Place } from "./placement.ts";
 import { isClosedResult } from "./results.ts";
+import { placeIdOf } from "./start.ts";
 
 /** How long what only the owner can answer is asked again, in milliseconds: longer than a hand-over takes. */
 const askPatience = 2_000;
@@ -293,8 +294,9 @@ class Routing {
     const { clock } = engine.options;
     const deadline = clock.now() + (asked.wait ?? 0);
     let request = asked;
+    const id = this.#idOfStart(engine, asked);
     for (let tries = 1; ; tries += 1) {
-      const place = this.#placeOf(engine, request.id);
+      const place = this.#placeOf(engine, id);
       const left = Math.max(0, deadline - clock.now());
       let isVain = tries === 2;
       let silent = false;
@@ -307,21 +309,26 @@ class Routing {
           const { owner } = place;
           const { signal, ...told } = request;
           const start = (at: Operations) => at.start({ ...told, wait: Math.min(left, longestWait) });
-          const started = await this.#remotely(engine, owner, this.#leftBy(engine, request.id, owner), start, signal);
+          const started = await this.#remotely(engine, owner, this.#leftBy(engine, id, owner), start, signal);
           return await this.#withResult(engine, request, deadline, started);
         }
       } catch (error) {
         if (place.kind === "there" && hasCode(error, "WORKFLOW_NOT_FOUND") && this.#hosts(engine, request)) isVain = true;
         // Without a key nobody could tell whether the first one was done.
-        else if (request.idempotencyKey === undefined || !this.#mayBeElsewhere(engine, request.id, place, error)) throw error;
+        else if (request.idempotencyKey === undefined || !this.#mayBeElsewhere(engine, id, place, error)) throw error;
         silent = isUncertain(error);
       }
       if (!isVain) await this.#freshly(engine);
-      if (isVain || (silent && same(place, this.#placeOf(engine, request.id)))) {
+      if (isVain || (silent && same(place, this.#placeOf(engine, id)))) {
         const started = await this.#withoutOwner(engine).start({ ...this.#named(request), wait: 0 });
         return this.#withResult(engine, request, deadline, started);
       }
     }
+  }
+
+  /** The id that decides where a start is done. */
+  #idOfStart({ options }: Engine, request: StartRequest): string | undefined {
+    return placeIdOf(options.registry.ifStarted(request.workflow, request.version), request, options.limits.execution.payload);
   }
 
   #hosts(engine: Engine, { workflow, version }: StartRequest): boolean {
@@ -340,7 +347,7 @@ class Routing {
     const engine = this.#engine();
     const groups = new Map<string, Group>();
     for (const [at, request] of requests.entries()) {
-      const place = this.#forwarded ? undefined : this.#placeOf(engine, request.id);
+      const place = this.#forwarded ? undefined : this.#placeOf(engine, this.#idOfStart(engine, request));
       const owner = place?.kind === "there" ? place.owner : undefined;
       const name = owner === undefined ? "" : `${owner.node} ${request.workflow}`;
       const group = groups.get(name) ?? { owner, items: [] };

@@ -137,6 +137,7 @@ export class Settlement {
     }));
     // Another node may own it meanwhile; then that one does the rest.
     if (instance.phase === "saving") this.#startWork(instance, turn, prepared, rejectedChildren);
+    if (instance.state.start?.admission !== undefined && instance.phase === "saving") this.#engine.admissions.settled(instance);
     if (found) this.#engine.inbox.deliver(instance.identity);
     this.#keep(instance, turn);
     if (turn.plan.closing !== undefined) this.#engine.waiters.tell(instance.identity.run, turn.plan.closing);

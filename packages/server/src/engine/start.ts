@@ -7,13 +7,19 @@ import { ApiError, WovyrError } from "@wovyr/sdk";
 import {
   checkAttributes,
   checkName,
+  decodePayload,
   digest,
   encodePayload,
   type Incoming,
+  keyOf,
+  type Payload,
   parse,
+  recordedPriority,
   type StartRequest,
+  singletonId,
   type WorkflowDefinition,
 } from "@wovyr/sdk/internal";
+import { type DebouncedStart, debouncedStart } from "./debouncing.ts";
 import type { InstanceIdentity } from "./instance.ts";
 import { eventFact } from "./messages.ts";
 import type { NewInstance } from "./ports/store.ts";
@@ -51,20 +57,21 @@ export function newStart(
   const { name: workflow, version } = definition;
   if (request.startAt !== undefined && request.delay !== undefined)
     throw new ApiError("startAt and delay both say when to start: give one of them", { code: "INVALID_OPTION" });
-  const id = request.id === undefined ? run : checkName(request.id, "the id of an instance");
   if (request.correlationId !== undefined) checkName(request.correlationId, "correlationId");
   if (request.attributes !== undefined) checkAttributes(request.attributes);
   const what = `input of workflow "${workflow}"`;
   const input = encodePayload(parse(definition.input, request.input, what), { limit, what });
+  const id = instanceId(definition, request, input) ?? run;
   const correlationId = request.correlationId ?? id;
-  const startAt = request.delay === undefined ? request.startAt : now + request.delay;
+  const debounced = debouncedStart(definition, request, input, now);
+  const startAt = debounced?.startAt ?? (request.delay === undefined ? request.startAt : now + request.delay);
   return {
     create: {
       id,
       workflow,
       version,
       correlationId,
-      ...(request.idempotencyKey !== undefined && { startKey: { key: request.idempotencyKey, digest: requestDigest(request) } }),
+      ...startKeyOf(request, debounced),
     },
     fact: {
       type: "InstanceStarted",
@@ -75,11 +82,46 @@ export function newStart(
       seed,
       correlationId,
       ...(startAt !== undefined && { startAt }),
+      ...(debounced !== undefined && { debounceUntil: debounced.until, ...(debounced.known !== undefined && { known: debounced.known }) }),
       ...(request.timeout !== undefined && { timeout: request.timeout }),
+      ...recordedPriority(request.priority, definition.priority),
       ...(request.memo !== undefined && { memo: encodePayload(request.memo, { limit, what: "memo" }) }),
       ...(request.attributes !== undefined && { attributes: encodePayload(request.attributes, { limit, what: "attributes" }) }),
     },
   };
+}
+
+/** The id that a start asks for, or that follows from its workflow; undefined when any will do. */
+function instanceId({ name, singleton }: WorkflowDefinition, { id }: StartRequest, input: Payload): string | undefined {
+  if (singleton === undefined) return id === undefined ? undefined : checkName(id, "the id of an instance");
+  const key = singleton.key && keyOf(singleton.key, decodePayload(input), `singleton.key of workflow "${name}"`);
+  const only = singletonId(name, key);
+  if (id === undefined || id === only) return only;
+  throw new ApiError(`Workflow "${name}" is a singleton: the id of its instance follows from that, and is "${only}". Leave \`id\` out.`, {
+    code: "INVALID_OPTION",
+  });
+}
+
+/**
+ * The id whose shard a start belongs to: that of the instance, or, of debounced starts, one that all of a key have in common. Undefined when any will do, and
+ * when the request is refused by whoever gets it.
+ */
+export function placeIdOf(definition: WorkflowDefinition | undefined, request: StartRequest, limit: number): string | undefined {
+  if (definition?.singleton === undefined && definition?.debounce === undefined) return request.id;
+  const what = `input of workflow "${definition.name}"`;
+  try {
+    const input = encodePayload(parse(definition.input, request.input, what), { limit, what });
+    const debounced = debouncedStart(definition, request, input, 0);
+    return debounced === undefined ? instanceId(definition, request, input) : `${definition.name} ${debounced.startKey.key}`;
+  } catch {
+    return request.id;
+  }
+}
+
+function startKeyOf(request: StartRequest, debounced: DebouncedStart | undefined): Pick<NewInstance, "startKey"> {
+  if (debounced !== undefined) return { startKey: debounced.startKey };
+  const { idempotencyKey } = request;
+  return idempotencyKey === undefined ? {} : { startKey: { key: idempotencyKey, digest: requestDigest(request) } };
 }
 
 /** What makes two starts the same request. The version does not count: a client that was upgraded between two tries asks for the same start. */
@@ -95,8 +137,10 @@ function requestDigest({
   onConflict,
   event,
   timeout,
+  priority,
 }: StartRequest): string {
   const said = [workflow, id, undefined, input, startAt, delay, attributes, memo, correlationId, onConflict];
+  if (priority !== undefined) return digest([...said, event, timeout, priority]);
   return digest(event === undefined && timeout === undefined ? said : [...said, event, timeout]);
 }
 

@@ -6,30 +6,42 @@
  */
 import { ApiError } from "@wovyr/sdk";
 import type { BatchItem, ClosedResult, Operations, StartRequest, StartResponse, Status, WorkflowDefinition } from "@wovyr/sdk/internal";
+import { replacement, replaceStart } from "./debouncing.ts";
 import type { Engine } from "./engine.ts";
 import { type Mail, mailIdentity } from "./mail.ts";
 import type { InstanceRow } from "./ports/store.ts";
 import { closedResult, isClosedResult } from "./results.ts";
-import { eventKey, instanceExists, newStart, type Start, StartRefused, startEvent, startedRunGone, startKeyConflict } from "./start.ts";
+import {
+  eventKey,
+  instanceExists,
+  newStart,
+  placeIdOf,
+  type Start,
+  StartRefused,
+  startEvent,
+  startedRunGone,
+  startKeyConflict,
+} from "./start.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { statusOf } from "./views.ts";
 
 export const maxBatch = 1_000;
+/** How long a start waits for the end of the singleton that it has cancelled, in milliseconds. */
+const singletonPatience = 20_000;
 
 /** How the run that was started ended; another one may go on from it. */
 type FirstResult = ReturnType<typeof closedResult>;
 
+/** What is asked of runs that are there already, and may be another node's. */
+type Elsewhere = Pick<Operations, "result" | "sendEvent" | "cancel">;
+
 export class Starting {
   readonly #tenancy: Tenancy;
-  readonly #anywhere: () => Pick<Operations, "result" | "sendEvent">;
+  readonly #anywhere: () => Elsewhere;
   readonly #startsInFlight: Map<string, Promise<StartResponse>>;
 
   /** `anywhere` reaches runs that are there already; `startsInFlight` is shared by all tenants. */
-  constructor(
-    tenancy: Tenancy,
-    anywhere: () => Pick<Operations, "result" | "sendEvent">,
-    startsInFlight: Map<string, Promise<StartResponse>>,
-  ) {
+  constructor(tenancy: Tenancy, anywhere: () => Elsewhere, startsInFlight: Map<string, Promise<StartResponse>>) {
     this.#tenancy = tenancy;
     this.#anywhere = anywhere;
     this.#startsInFlight = startsInFlight;
@@ -76,8 +88,12 @@ export class Starting {
     const { id, run } = start.identity;
     const event = startEvent(definition, request, { newId: () => engine.newRunId(), limit: engine.options.limits.execution.payload });
     const also: Mail[] = event === undefined ? [] : [{ fact: event }];
-    if (request.id !== undefined && engine.table.open(this.#tenancy.tenant, id) !== undefined && start.create.startKey === undefined)
-      return this.#taken(engine, start, request, () => this.#startOnce(request));
+    if (
+      (request.id !== undefined || definition.singleton !== undefined) &&
+      engine.table.open(this.#tenancy.tenant, id) !== undefined &&
+      start.create.startKey === undefined
+    )
+      return this.#taken(engine, definition, start, request, () => this.#startOnce(request));
     const wait = request.wait ?? 0;
     const result = wait > 0 ? this.#resultOf(engine, start, wait, request.signal) : undefined;
     let status: Status = "Running";
@@ -91,7 +107,7 @@ export class Starting {
       });
     } catch (error) {
       result?.giveUp();
-      if (error instanceof StartRefused) return this.#taken(engine, start, request, () => this.#startOnce(request));
+      if (error instanceof StartRefused) return this.#taken(engine, definition, start, request, () => this.#startOnce(request));
       throw error;
     }
     const first = await result?.promise;
@@ -139,7 +155,7 @@ export class Starting {
       ),
       ...(startKey !== undefined && { startKey }),
     });
-    if (outcome !== "done") return this.#taken(engine, start, request, () => this.startWithoutOwner(request));
+    if (outcome !== "done") return this.#taken(engine, definition, start, request, () => this.startWithoutOwner(request));
     engine.wakeUps.arrived({ tenant: this.#tenancy.tenant, run }, shard);
     return { id, runId: run, status: "Running", created: true, replayed: false };
   }
@@ -152,13 +168,20 @@ export class Starting {
 
   #startOf(engine: Engine, definition: WorkflowDefinition, request: StartRequest): Start {
     const { tenant } = this.#tenancy;
-    // Without an id of its own it has that of its run: one by which it is this node's.
-    const run = request.id === undefined ? engine.newOwnRunId(tenant) : engine.newRunId();
     const { limits, clock } = engine.options;
+    const run = this.#newRun(engine, definition, request);
     const making = { run, seed: engine.newSeed(), now: clock.now(), limit: limits.execution.payload };
     const { create, fact } = newStart(definition, request, making);
     const { id, workflow, version, correlationId } = create;
     return { identity: { tenant, run, id, shard: engine.shardOf(tenant, id), workflow, version, correlationId }, create, fact };
+  }
+
+  /** Without an id of its own an instance has that of its run: one by which it is this node's, or where all starts of a debounce key are. */
+  #newRun(engine: Engine, definition: WorkflowDefinition, request: StartRequest): string {
+    const { tenant } = this.#tenancy;
+    if (definition.debounce === undefined) return request.id === undefined ? engine.newOwnRunId(tenant) : engine.newRunId();
+    const place = placeIdOf(definition, request, engine.options.limits.execution.payload);
+    return place === undefined ? engine.newRunId() : engine.newRunIdOn(tenant, engine.shardOf(tenant, place));
   }
 
   /** Waits for a run from before it is created, so that its end cannot be missed. */
@@ -192,12 +215,20 @@ export class Starting {
   }
 
   /** An identity of the start is in use: answer a repeated request again, return the instance that is there, or say which it is. */
-  async #taken(engine: Engine, start: Start, request: StartRequest, again: () => Promise<StartResponse>): Promise<StartResponse> {
+  async #taken(
+    engine: Engine,
+    definition: WorkflowDefinition,
+    start: Start,
+    request: StartRequest,
+    again: () => Promise<StartResponse>,
+  ): Promise<StartResponse> {
     const { store } = engine.options;
     const { id, workflow } = start.identity;
     const { startKey } = start.create;
     if (startKey !== undefined) {
       const known = await store.findStartKey(this.#tenancy.tenant, workflow, startKey.key);
+      if (known !== undefined && definition.debounce !== undefined)
+        return this.#replaced(engine, definition.debounce.period, start, known.run, request);
       if (known !== undefined) return this.#again(engine, known, startKey, request);
     }
     const open = await store.findInstance(this.#tenancy.tenant, id);
@@ -205,7 +236,8 @@ export class Starting {
       await engine.ownership.verify();
       const { unavailable } = engine;
       if (unavailable !== undefined) throw unavailable;
-      // It closed meanwhile: the id is free.
+      // It closed meanwhile: the id is free. Or it is about to be written: its turn has to be made.
+      await new Promise<void>((resolve) => engine.options.loop.immediate(resolve));
       return again();
     }
     if (request.event !== undefined && open.workflow === workflow) {
@@ -217,8 +249,45 @@ export class Starting {
       });
       return { ...(await this.#existing(open, false, request)), replayed };
     }
-    if (request.onConflict === "return" && open.workflow === workflow) return this.#existing(open, false, request);
+    if (open.workflow === workflow) {
+      const { onConflict = definition.singleton?.onConflict } = request;
+      if (onConflict === "return" || onConflict === "skip") return this.#existing(open, false, request);
+      if (onConflict === "cancel") return this.#inPlaceOf(open, request);
+    }
     throw instanceExists(id, open);
+  }
+
+  /** A debounced start takes the place of the one before it; where that one has begun it is the first of the next. */
+  async #replaced(engine: Engine, period: number, start: Start, run: string, request: StartRequest): Promise<StartResponse> {
+    const { tenant } = this.#tenancy;
+    const { store } = engine.options;
+    const message = request.idempotencyKey ?? `m-${engine.newRunId()}`;
+    const replaced = await replaceStart(engine, { tenant, run }, replacement(message, start.fact.input, period));
+    const row = await store.getInstance({ tenant, run });
+    if (replaced !== undefined && row !== undefined) return { ...(await this.#existing(row, false, request)), replayed: replaced.replayed };
+    await store.dropStartKey(tenant, start.identity.workflow, start.create.startKey?.key ?? "", run);
+    return this.#startOnce(request);
+  }
+
+  /** A singleton is cancelled, and another one takes its place when it has ended. */
+  async #inPlaceOf(open: InstanceRow, request: StartRequest): Promise<StartResponse> {
+    const reason = "cancelled by a start of the same singleton, which takes its place";
+    await this.#anywhere()
+      .cancel(open.id, { runId: open.run, reason })
+      .catch((error: unknown) => {
+        if (!(error instanceof ApiError && error.code === "INSTANCE_CLOSED")) throw error;
+      });
+    const { signal } = request;
+    const ended = await this.#anywhere().result(open.id, {
+      runId: open.run,
+      wait: singletonPatience,
+      ...(signal !== undefined && { signal }),
+    });
+    if (isClosedResult(ended)) return this.#startOnce(request);
+    throw new ApiError(
+      `The run ${open.run} of singleton "${open.id}" was cancelled and has not ended within ${singletonPatience / 1_000} s; try again.`,
+      { code: "SINGLETON_BUSY", retryAfter: 1_000 },
+    );
   }
 
   async #again(

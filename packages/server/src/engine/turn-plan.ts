@@ -241,6 +241,8 @@ export class TurnPlan {
         this.#endWait(fact.effect, state);
         return;
       case "ActivityCompleted":
+      case "StartReplaced":
+      case "AdmissionDecided":
       case "UpdateRequested":
       case "UpdateCompleted":
       case "UpdateFailed":

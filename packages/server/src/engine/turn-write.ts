@@ -158,11 +158,12 @@ function messageOf({ identity }: Instance, send: Send, fact: string, context: Tu
   return { tenant, run: send.run, shard: context.shardOf(tenant, send.id), message: send.message, fact };
 }
 
-export function storedStatus({ outcome, parked, paused, compensating }: InstanceState): StoredStatus {
+export function storedStatus({ outcome, parked, paused, compensating, awaitsAdmission }: InstanceState): StoredStatus {
   if (outcome !== undefined) return outcome.status;
   if (paused !== undefined) return "paused";
   if (parked !== undefined) return "parked";
-  return compensating === undefined ? "open" : "compensating";
+  if (compensating !== undefined) return "compensating";
+  return awaitsAdmission ? "queued" : "open";
 }
 
 /** The form in which attributes are searched: dates as RFC 3339 text. */
@@ -249,6 +250,7 @@ function childStart(instance: Instance, started: ChildToStart, context: TurnWrit
       seed: context.newSeed(),
       parent: { tenant, id, run, effect: started.effect },
       correlationId: correlationId ?? id,
+      ...(started.priority !== undefined && { priority: started.priority }),
     },
   };
 }
@@ -288,6 +290,7 @@ function startOfNext(
       ...(parent !== undefined && { parent }),
       correlationId: correlationId ?? id,
       ...(start?.memo !== undefined && { memo: start.memo }),
+      ...(start?.priority !== undefined && { priority: start.priority }),
       ...(start?.timeout !== undefined && { timeout: start.timeout, executionStartedAt: start.executionStartedAt ?? beganAt(instance) }),
       ...(carried !== undefined && { carried }),
       ...(publications.length > 0 && { publications }),

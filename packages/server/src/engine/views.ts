@@ -1,5 +1,7 @@
 /** What the API shows of rows and histories: payloads decoded, times as dates. */
 import {
+  type Admission,
+  type AttemptWait,
   decodePayload,
   graphOf,
   type HistoryEvent,
@@ -16,7 +18,7 @@ import { awaitsCopy } from "./copied-run.ts";
 import { deadLetterId } from "./dead-letter-id.ts";
 import { type InstanceRow, isOpenStatus } from "./ports/store.ts";
 
-const shownAs = { parked: "Parked", paused: "Paused", compensating: "Compensating" } as const;
+const shownAs = { queued: "Scheduled", parked: "Parked", paused: "Paused", compensating: "Compensating" } as const;
 
 /** The state of a row that is not closed, as far as the row itself tells it. */
 export function statusOf(row: InstanceRow): Status {
@@ -61,9 +63,11 @@ export type LiveView = {
   readonly waitingAt: readonly string[] | undefined;
   /** How the circuit of an activity stands, when it is not closed. */
   readonly circuitOf: (activity: string) => Circuit | undefined;
+  /** What the attempt of an effect waits for. */
+  readonly waitOf: (effect: string) => AttemptWait | undefined;
 };
 
-export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitingAt, circuitOf }: LiveView): InstanceDescription {
+export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitingAt, circuitOf, waitOf }: LiveView): InstanceDescription {
   const state = new InstanceState();
   for (const turn of turns) state.apply(turn);
   const record = (payload: string | undefined) => (payload === undefined ? {} : (decodePayload(payload) as Record<string, unknown>));
@@ -75,7 +79,9 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
     memo: record(state.start?.memo),
     variables: record(state.variables),
     historyLength: state.tail,
-    activities: [...state.activities].map(([effect, activity]) => activityView(row.run, effect, activity, circuitOf(activity.name))),
+    activities: [...state.activities].map(([effect, activity]) =>
+      activityView(row.run, effect, activity, circuitOf(activity.name), waitOf(effect)),
+    ),
     timers: [...state.timers].map(([effect, timer]) => ({
       effect,
       purpose: timer.purpose,
@@ -107,6 +113,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
       ...(event.key !== undefined && { key: event.key }),
       receivedAt: new Date(event.at),
     })),
+    ...(state.awaitsAdmission && admissionWait(state.start?.admission)),
     ...(waitingAt === undefined && !state.closed && { unregistered: true }),
     waitingAt: state.closed ? [] : (waitingAt ?? []),
     ...(outcome?.status === "Completed" && {
@@ -134,11 +141,19 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
   };
 }
 
+/** What a run waits for that has not been entered. */
+function admissionWait(admission: Admission | undefined): Pick<InstanceDescription, "waitingFor"> {
+  if (admission === undefined || !("name" in admission)) return {};
+  const { of, key } = admission;
+  return { waitingFor: { kind: "concurrency", of, ...(key !== undefined && { key }) } };
+}
+
 function activityView(
   run: string,
   effect: string,
-  { name, state, attempt, lastFailure, retryAt, losses, heartbeat, queue }: Readonly<OpenActivity>,
+  { name, state, attempt, lastFailure, retryAt, losses, heartbeat, queue, priority }: Readonly<OpenActivity>,
   circuit: Circuit | undefined,
+  waitingFor: AttemptWait | undefined,
 ): InstanceDescription["activities"][number] {
   return {
     effect,
@@ -152,6 +167,8 @@ function activityView(
     ...(losses > 0 && { losses }),
     ...(heartbeat !== undefined && { lastHeartbeat: decodePayload(heartbeat) }),
     ...(circuit !== undefined && { circuit }),
+    ...(priority !== undefined && { priority }),
+    ...(waitingFor !== undefined && { waitingFor }),
   };
 }
 

@@ -50,7 +50,7 @@ export function startHandlers(polls: LongPolls): Pick<Handlers, "startInstance" 
 
 /** `at` points to where it stands in the request's body. */
 function startRequest(workflow: string, body: StartBody, idempotencyKey: string | undefined, at = ""): StartRequest {
-  const { input, id, version, startAt, delay, timeout, attributes, memo, correlationId, onConflict, event } = body;
+  const { input, id, version, startAt, delay, timeout, attributes, memo, correlationId, priority, onConflict, event } = body;
   return {
     workflow,
     input,
@@ -62,6 +62,7 @@ function startRequest(workflow: string, body: StartBody, idempotencyKey: string 
     ...(attributes !== undefined && { attributes }),
     ...(memo !== undefined && { memo }),
     ...(correlationId !== undefined && { correlationId }),
+    ...(priority !== undefined && { priority }),
     ...(onConflict !== undefined && { onConflict }),
     ...(event !== undefined && { event: event as StartEvent }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),

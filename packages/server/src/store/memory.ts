@@ -5,6 +5,8 @@
  *    may be open many times, by as many engines of one process.
  * 2. Every call is done before it returns its promise: a caller that does not await sees calls applied in the order in which it made them.
  */
+import type { AdmissionAsk } from "../engine/ports/admissions.ts";
+import type { PermitAsk, TokenAsk } from "../engine/ports/limits.ts";
 import {
   type Beat,
   type DeadLetter,
@@ -276,6 +278,44 @@ class MemoryStore implements Store {
 
   async clearStrikes() {
     this.#open();
+  }
+
+  async exchangePermits(owner: string, lease: number, asks: readonly PermitAsk[]) {
+    checkStorable({ owner });
+    for (const { tenant, name } of asks) checkStorable({ tenant, name });
+    return this.#open().permits.exchange(owner, lease, asks, this.#now());
+  }
+
+  async releasePermits(owners: readonly string[]) {
+    this.#open().permits.release(owners);
+  }
+
+  async listPermitOwners() {
+    return this.#open().permits.owners();
+  }
+
+  async takeTokens(asks: readonly TokenAsk[]) {
+    for (const { tenant, name } of asks) checkStorable({ tenant, name });
+    return this.#open().tokens.take(asks, this.#now());
+  }
+
+  async admit(asks: readonly AdmissionAsk[]) {
+    for (const { tenant, name, run } of asks) checkStorable({ tenant, name, run: run?.run });
+    const tables = this.#open();
+    return tables.admissions.admit(asks, { isOpen: (key) => tables.isOpen(key), deliver: (message) => tables.deliver(message) });
+  }
+
+  async dropStartKey(tenant: string, workflow: string, key: string, run: string) {
+    checkStorable({ tenant, workflow, key, run });
+    const { startKeys } = this.#open().tenant(tenant);
+    const slot = startSlot(workflow, key);
+    if (startKeys.get(slot)?.run === run) startKeys.delete(slot);
+  }
+
+  async expireLimits() {
+    const { permits, tokens } = this.#open();
+    permits.expire(this.#now());
+    tokens.expire(this.#now());
   }
 
   async expireStartKeys(before: number) {

@@ -105,6 +105,7 @@ export function transactionClient(options: TransactionClientOptions = {}): Trans
   }
 
   async function start(tx: Transaction, definition: WorkflowDefinition, request: StartRequest): Promise<StartedIn> {
+    checkStartIn(definition);
     const now = systemClock.now();
     const run = newRunId(now, systemRandom);
     const { create, fact } = newStart(definition, request, { run, seed: newSeed(systemRandom), now, limit });
@@ -138,7 +139,7 @@ export function transactionClient(options: TransactionClientOptions = {}): Trans
         if (answer.id === null) throw startedRunGone(answer.run);
         return { id: answer.id, runId: answer.run, created: true, replayed: true };
       case "id-taken":
-        return taken(tx, id, answer, request);
+        return taken(tx, id, answer, request, definition.singleton && "return");
     }
   }
 
@@ -148,13 +149,14 @@ export function transactionClient(options: TransactionClientOptions = {}): Trans
     id: string,
     open: { readonly run: string; readonly workflow: string },
     request: StartRequest,
+    skips: "return" | undefined,
   ): Promise<StartedIn> {
     if (open.workflow === request.workflow && request.event !== undefined) {
       const key = eventKey(request);
       const { replayed } = await send(tx, id, { ...request.event, ...(key !== undefined && { idempotencyKey: key }) });
       return { id, runId: open.run, created: false, replayed };
     }
-    if (open.workflow === request.workflow && request.onConflict === "return") {
+    if (open.workflow === request.workflow && (request.onConflict ?? skips) === "return") {
       return { id, runId: open.run, created: false, replayed: false };
     }
     throw instanceExists(id, open);
@@ -204,6 +206,16 @@ export function transactionClient(options: TransactionClientOptions = {}): Trans
       if (outcome === "conflict") throw publicationConflict(id);
       return { id, replayed: outcome === "known" };
     },
+  });
+}
+
+/** What cannot be told in one statement of somebody else's transaction. */
+function checkStartIn({ name, singleton, debounce }: WorkflowDefinition): void {
+  const what =
+    debounce !== undefined ? "is debounced" : singleton?.onConflict === "cancel" ? 'is a singleton with onConflict "cancel"' : undefined;
+  if (what === undefined) return;
+  throw new ApiError(`Workflow "${name}" ${what}: it cannot be started in a transaction. Publish an event there that triggers it.`, {
+    code: "INVALID_OPTION",
   });
 }
 

@@ -166,6 +166,7 @@ function replayHost(runner: Turns): InstanceHost {
   };
   return {
     now: () => 0,
+    group: "default",
     mayAct: () => false,
     deferred: never,
     newRunId: never,

@@ -2,13 +2,17 @@
 import type { AnyWorkflow, Classifier, Duration, RetryPolicy } from "@wovyr/sdk";
 import { checkClassifier, checkOptions, defaultLimits, milliseconds, type PayloadCodec, resolveRetry } from "@wovyr/sdk/internal";
 import {
+  checkStrategy,
   type DeterminismGuard,
   defaultAdmissionLimits,
   defaultJournalLimits,
   type EngineLimits,
   type RetentionOptions,
+  resolveTenantLimits,
   retentionTimes,
+  type SchedulingStrategy,
   type StoreProvider,
+  type TenantLimitOptions,
 } from "@wovyr/server/internal";
 import { checkDate, checkFlag, checkOneOf, checkSeed, checkWhole, checkWorkflows, refuse, shown } from "../checks.ts";
 import type { Fake } from "../fakes/fake.ts";
@@ -42,6 +46,8 @@ export type TestEnvironmentOptions = {
   /** As those of `createOrchestrator`. */
   readonly retry?: RetryPolicy;
   readonly classify?: Classifier;
+  readonly scheduling?: SchedulingStrategy;
+  readonly tenantLimits?: TenantLimitOptions;
   readonly limits?: TestLimits;
   /** Every turn replays the run from its history. */
   readonly evictAlways?: boolean;
@@ -76,6 +82,8 @@ const known: readonly (keyof TestEnvironmentOptions)[] = [
   "codec",
   "retry",
   "classify",
+  "scheduling",
+  "tenantLimits",
   "limits",
   "evictAlways",
   "autoSkip",
@@ -117,6 +125,8 @@ export function checkEnvironmentOptions(options: TestEnvironmentOptions): void {
     refuse("`codec` must be a payload codec: { name, encode, decode }");
   resolveRetry(options.retry);
   checkClassifier(options.classify, "createTestEnvironment");
+  if (options.scheduling !== undefined) checkStrategy(options.scheduling);
+  if (options.tenantLimits !== undefined) resolveTenantLimits(options.tenantLimits);
   if (lease !== undefined) milliseconds(lease, "`lease`");
   if (publicationRetention !== undefined) milliseconds(publicationRetention, "`publicationRetention`");
   if (options.retention !== undefined) retentionTimes(options.retention);

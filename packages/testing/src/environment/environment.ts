@@ -24,6 +24,7 @@ import {
   turnView,
 } from "@wovyr/sdk/internal";
 import {
+  checkStrategy,
   defaultPublicationRetention,
   determinismGuard,
   type Engine,
@@ -32,6 +33,7 @@ import {
   isStatementAt,
   memoryStore,
   openStatuses,
+  resolveTenantLimits,
   retentionTimes,
   type Store,
   type StoreProvider,
@@ -438,6 +440,8 @@ export class TestEnvironment implements AsyncDisposable {
       codec: this.#options.codec,
       retry: this.#options.retry,
       classify: this.#options.classify,
+      scheduling: this.#options.scheduling && checkStrategy(this.#options.scheduling),
+      tenantLimits: this.#options.tenantLimits && resolveTenantLimits(this.#options.tenantLimits),
       limits: this.limits,
       retention: this.#options.retention === undefined ? undefined : retentionTimes(this.#options.retention),
       guard: this.#guard,

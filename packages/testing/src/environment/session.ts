@@ -18,9 +18,11 @@ import {
   type Random,
   Registry,
   type RetentionTimes,
+  type SchedulingStrategy,
   type Store,
   type StoreProvider,
   systemLoop,
+  type TenantLimits,
 } from "@wovyr/server/internal";
 import { callOf, type Fakes } from "../fakes/fakes.ts";
 import { WrongTestError } from "../fakes/wrong-test.ts";
@@ -45,6 +47,8 @@ export type SessionOptions = {
   readonly codec: PayloadCodec | undefined;
   readonly retry: RetryPolicy | undefined;
   readonly classify: Classifier | undefined;
+  readonly scheduling: SchedulingStrategy | undefined;
+  readonly tenantLimits: TenantLimits | undefined;
   readonly limits: EngineLimits;
   readonly retention: RetentionTimes | undefined;
   readonly guard: WorkflowGuard | undefined;
@@ -108,11 +112,15 @@ export class Session {
       retry,
       classify,
       queues,
+      scheduling,
+      tenantLimits,
     } = options;
     this.host = new EngineHost({
       random,
       retry,
       classify,
+      scheduling,
+      tenantLimits,
       limits,
       retention,
       guard,

@@ -66,6 +66,7 @@ export class ReplayBench {
     const queues = new Set(turns.flatMap(({ events }) => events.flatMap((fact) => ("queue" in fact ? (fact.queue ?? []) : []))));
     const host: InstanceHost = {
       now: () => this.#at,
+      group: "default",
       mayAct: () => true,
       deferred: () => {},
       newRunId: () => `replayed-${this.#runs++}`,

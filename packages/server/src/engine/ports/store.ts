@@ -13,6 +13,8 @@
  */
 import { WovyrError } from "@wovyr/sdk";
 import type { ActivityTransaction, ClosedStatus, DeadLetterKind, ParentLink } from "@wovyr/sdk/internal";
+import type { AdmissionAsk, Told } from "./admissions.ts";
+import type { PermitAsk, PermitGrant, TokenAsk, TokenGrant } from "./limits.ts";
 import type { TaskStore, TaskWrite } from "./tasks.ts";
 
 export type { DeadLetterKind } from "@wovyr/sdk/internal";
@@ -24,7 +26,7 @@ export class StoreUnavailableError extends WovyrError {
 }
 
 /** In which a run may still take turns: it has no `closedAt`, and nobody else may have its id. */
-export const openStatuses = ["open", "parked", "paused", "compensating"] as const;
+export const openStatuses = ["open", "queued", "parked", "paused", "compensating"] as const;
 
 export type OpenStatus = (typeof openStatuses)[number];
 
@@ -577,6 +579,20 @@ export interface Store {
 
   /** Absent where nobody else can be told. */
   readonly hints?: Hints | undefined;
+  /** Says what a node uses and wants of limits, and what it may use from now on, until `lease` milliseconds after the ask. Each limit is asked for once. */
+  exchangePermits(owner: string, lease: number, asks: readonly PermitAsk[]): Promise<readonly PermitGrant[]>;
+  /** Gives up all that these owners hold. */
+  releasePermits(owners: readonly string[]): Promise<void>;
+  /** Who holds permits, or wants some. */
+  listPermitOwners(): Promise<readonly string[]>;
+  /** Takes as many tokens of each limit as there are, up to what is wanted. */
+  takeTokens(asks: readonly TokenAsk[]): Promise<readonly TokenGrant[]>;
+  /** Keeps runs that wait for their turn, and admits those whose turn has come. Says which runs were told something. */
+  admit(asks: readonly AdmissionAsk[]): Promise<readonly Told[]>;
+  /** Frees a start key, if it is that of the run. */
+  dropStartKey(tenant: string, workflow: string, key: string, run: string): Promise<void>;
+  /** Removes what is left of limits that nobody has asked for in a while. */
+  expireLimits(): Promise<void>;
 
   /** Removes start keys older than `before` (milliseconds since the epoch). */
   expireStartKeys(before: number): Promise<void>;

@@ -31,14 +31,17 @@ import { flushParts, isClosing } from "../flush-parts.ts";
 import { lastPerEffect } from "../last-per-effect.ts";
 import { turnProblem } from "../storable.ts";
 import { compareText } from "../text-order.ts";
+import { AdmissionTable } from "./admission-table.ts";
 import { EffectRows } from "./effect-rows.ts";
 import { InboxLog } from "./inbox-log.ts";
+import { PermitTable } from "./permit-table.ts";
 import { PublicationLog } from "./publication-log.ts";
 import type { RunRecord } from "./run-record.ts";
 import { ShardTable } from "./shard-table.ts";
 import { TaskTable } from "./task-table.ts";
 import { Tenant } from "./tenant.ts";
 import { TimerQueue } from "./timer-queue.ts";
+import { TokenTable } from "./token-table.ts";
 import { topicOf, WaitTable } from "./wait-table.ts";
 
 type Outcome = {
@@ -57,6 +60,9 @@ export class Tables {
   readonly heartbeats = new EffectRows<Heartbeat>();
   readonly stepOutcomes = new EffectRows<StepOutcome>();
   readonly tasks = new TaskTable();
+  readonly admissions = new AdmissionTable();
+  readonly permits = new PermitTable();
+  readonly tokens = new TokenTable();
   readonly #tenants = new Map<string, Tenant>();
   readonly #timers = new Map<number, TimerQueue>();
   readonly #busy = new Map<number, Set<RunRecord>>();

@@ -384,3 +384,57 @@ export const workers = wovyr.table(
   },
   (table) => [primaryKey({ name: "workers_pk", columns: [table.id] })],
 );
+
+/** What each node holds of each limit on how much runs at once (policies). */
+export const permits = wovyr.table(
+  "permits",
+  {
+    held: integer("held").notNull(),
+    inUse: integer("in_use").notNull(),
+    wanted: integer("wanted").notNull(),
+    /** Uses that the node is to end: those that it has yet to be told of, and those that it was told of last. */
+    evict: integer("evict").notNull(),
+    told: integer("told").notNull(),
+    /** When its longest use began. */
+    oldest: milliseconds("oldest").notNull(),
+    /** Since when it waits for more. */
+    since: timestamp("since", { withTimezone: true }),
+    leaseUntil: timestamp("lease_until", { withTimezone: true }).notNull(),
+    tenant: text("tenant").notNull(),
+    name: text("name").notNull(),
+    owner: text("owner").notNull(),
+  },
+  (table) => [primaryKey({ name: "permits_pk", columns: [table.tenant, table.name, table.owner] }), index("permits_owner").on(table.owner)],
+);
+
+/** Runs of limited workflows that wait for their turn, and those that have been admitted. */
+export const admissions = wovyr.table(
+  "admissions",
+  {
+    position: bigserial("position", { mode: "number" }).notNull(),
+    shard: integer("shard").notNull(),
+    admitted: boolean("admitted").notNull(),
+    /** Whether it was told to make room for a newer one. */
+    superseded: boolean("superseded").notNull(),
+    tenant: text("tenant").notNull(),
+    name: text("name").notNull(),
+    run: text("run").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "admissions_pk", columns: [table.tenant, table.name, table.run] }),
+    index("admissions_order").on(table.tenant, table.name, table.admitted, table.position),
+  ],
+);
+
+/** Tokens of rate limits that were granted, by the part of a window in which that was. */
+export const tokens = wovyr.table(
+  "tokens",
+  {
+    part: bigint("part", { mode: "number" }).notNull(),
+    expiresAt: milliseconds("expires_at").notNull(),
+    count: integer("count").notNull(),
+    tenant: text("tenant").notNull(),
+    name: text("name").notNull(),
+  },
+  (table) => [primaryKey({ name: "tokens_pk", columns: [table.tenant, table.name, table.part] })],
+);

@@ -5,6 +5,8 @@
  * 2. A text that cannot be stored is found nowhere and refused on the way in, whatever the driver would make of it.
  */
 import { WovyrError } from "@wovyr/sdk";
+import type { AdmissionAsk } from "../../engine/ports/admissions.ts";
+import type { PermitAsk, TokenAsk } from "../../engine/ports/limits.ts";
 import type {
   AppRequests,
   Beat,
@@ -29,6 +31,7 @@ import type {
 import { StoreUnavailableError } from "../../engine/ports/store.ts";
 import type { TaskStore } from "../../engine/ports/tasks.ts";
 import { isStorable, messageProblem } from "../storable.ts";
+import { admit, dropStartKey } from "./admissions.ts";
 import { deleteRuns, listClosedBefore } from "./closed-runs.ts";
 import { commit } from "./commit.ts";
 import { addDeadLetter, dropDeadLetters, getDeadLetter, listDeadLetters } from "./dead-letters.ts";
@@ -37,6 +40,7 @@ import { classify, unavailable } from "./failure-class.ts";
 import { startSlot } from "./flush-parameters.ts";
 import { dropHeartbeats, expireHeartbeats, readHeartbeats, saveHeartbeats } from "./heartbeats.ts";
 import { runLists } from "./key-lists.ts";
+import { exchangePermits, expireLimits, listPermitOwners, releasePermits, takeTokens } from "./limits.ts";
 import { listInstances } from "./list-instances.ts";
 import { beat, leave } from "./membership.ts";
 import { expirePublications, publish } from "./publications.ts";
@@ -276,6 +280,34 @@ export class SqlStore implements Store {
 
   async clearStrikes({ tenant, run }: InstanceKey): Promise<void> {
     await this.#query("write", "delete from wovyr.strikes where tenant = $1 and run = $2", [tenant, run]);
+  }
+
+  async exchangePermits(owner: string, lease: number, asks: readonly PermitAsk[]) {
+    return exchangePermits(this.#query, owner, lease, asks);
+  }
+
+  async releasePermits(owners: readonly string[]) {
+    await releasePermits(this.#query, owners);
+  }
+
+  async listPermitOwners() {
+    return listPermitOwners(this.#query);
+  }
+
+  async takeTokens(asks: readonly TokenAsk[]) {
+    return takeTokens(this.#query, asks);
+  }
+
+  async admit(asks: readonly AdmissionAsk[]) {
+    return admit(this.#query, asks);
+  }
+
+  async dropStartKey(tenant: string, workflow: string, key: string, run: string) {
+    await dropStartKey(this.#query, tenant, workflow, key, run);
+  }
+
+  async expireLimits() {
+    await expireLimits(this.#query);
   }
 
   async expireStartKeys(before: number): Promise<void> {
