@@ -116,7 +116,7 @@ export type EngineOptions = {
   /** How long publications are kept, in milliseconds. */
   readonly publicationRetention: number;
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
-  /** Whether polls look for tasks that others wrote. */
+  /** Whether others may put tasks into queues, or lease them: then polls, and the sweep, look for them now and then. */
   readonly looksForTasks?: boolean | undefined;
   /** Task queues whose activities this process runs itself, like any other; default: none. */
   readonly localQueues?: ReadonlySet<string> | "all" | undefined;
@@ -554,9 +554,10 @@ export class Engine {
     this.deliver(message, { fact, inbox: message.message });
   }
 
-  /** The same, when this node owns the run; else its owner finds it. */
+  /** The same, when this node owns the run; else its owner hears that there is something for it. */
   async deliverOwned(message: InboxMessage): Promise<void> {
     if (this.ownership.owns(message.shard)) await this.deliverMessage(message);
+    else this.wakeUps.tell([message.shard]);
   }
 
   /** Everything in memory is void: nobody acts on it any more. */
