@@ -144,7 +144,7 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
   if (circuitBreaker !== undefined) resolveCircuitBreaker(circuitBreaker);
   if (queue !== undefined) {
     checkName(queue, `the queue of ${what}`);
-    checkQueued(semantics, what);
+    checkQueued(options, what);
   }
   if (requires !== undefined) checkLabels(requires, `what ${what} requires`);
   if (priority !== undefined) checkPriority(priority, `the priority of ${what}`);

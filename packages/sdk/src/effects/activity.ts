@@ -31,7 +31,7 @@ export class ActivityEffect<out T> extends Effect<T> {
   /** The same call with options, which add to those it has. */
   with(options: CallOptions): ActivityEffect<T> {
     checkCallOptions(options, `activity ${this.definition.name}`, this.definition.semantics);
-    if (options.queue !== undefined) checkQueued(this.definition.semantics, `activity ${this.definition.name}`);
+    if (options.queue !== undefined) checkQueued(this.definition, `activity ${this.definition.name}`);
     return new ActivityEffect<T>(this.definition, this.input, Object.freeze({ ...this.options, ...options }), this.site, this.compensation);
   }
 

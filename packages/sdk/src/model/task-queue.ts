@@ -9,15 +9,26 @@ export const workerLossLimit = 5;
 /** Labels that one worker may have, and one activity ask for. */
 export const mostLabels = 64;
 
-/** Throws INVALID_OPTION: the transaction of a transactional activity is one of the orchestrator's own process. */
-export function checkQueued(semantics: Semantics | undefined, what: string): void {
-  if (semantics === "transactional")
+/** What an activity says of itself that the process of the orchestrator keeps to. */
+type KeptHere = {
+  readonly semantics?: Semantics | undefined;
+  readonly concurrency?: unknown;
+  readonly rateLimit?: unknown;
+};
+
+/** Throws INVALID_OPTION for what cannot go with a queue: a transaction, and what orchestrators hold attempts back by. */
+export function checkQueued(options: KeptHere, what: string): void {
+  if (options.semantics === "transactional")
     throw new WovyrError(
       `${what} is transactional, and its transaction is open in the process of the orchestrator: it cannot run on a queue`,
-      {
-        code: "INVALID_OPTION",
-      },
+      { code: "INVALID_OPTION" },
     );
+  for (const option of ["concurrency", "rateLimit"] as const)
+    if (options[option] !== undefined)
+      throw new WovyrError(
+        `${what} runs on a queue, and has ${option}, which holds only for what orchestrators run themselves; bound the concurrency of its workers instead`,
+        { code: "INVALID_OPTION" },
+      );
 }
 
 /** Throws INVALID_OPTION. */

@@ -67,12 +67,12 @@ function definitionsOf(activities: WorkerOptions["activities"]): ReadonlyMap<str
     const definition = (activity as { readonly definition?: ActivityDefinition } | undefined)?.definition;
     if (typeof activity !== "function" || definition === undefined)
       throw new WovyrError(`activities[${index}] is not what \`activity(…)\` returned`, { code: "INVALID_DEFINITION" });
-    const { name, run, semantics } = definition;
+    const { name, run } = definition;
     if (run === undefined)
       throw new WovyrError(`activity ${name} is a contract without code: give what its \`implement(fn)\` returns`, {
         code: "INVALID_DEFINITION",
       });
-    checkQueued(semantics, `activity ${name}`);
+    checkQueued(definition, `activity ${name}`);
     if (definitions.has(name)) throw new WovyrError(`there are two activities of the name ${name}`, { code: "INVALID_DEFINITION" });
     definitions.set(name, definition);
   }

@@ -378,4 +378,9 @@ test("the options of a worker are checked", async () => {
   assert.equal(await code({ activities: [work], colour: "red" }), "INVALID_OPTION");
   assert.equal(await code({ activities: [work], url: "nowhere" }), "INVALID_OPTION");
   assert.throws(() => activity("t", { queue: "q", semantics: "transactional" }, async () => {}), /transactional/);
+  for (const limits of [{ concurrency: { limit: 1 } }, { rateLimit: { limit: 1, per: "1s" } }] as const) {
+    assert.throws(() => activity("l", { queue: "q", ...limits }, async () => {}), { code: "INVALID_OPTION" });
+    const limited = activity("l", limits, async () => {});
+    assert.throws(() => limited().with({ queue: "q" }), { code: "INVALID_OPTION" });
+  }
 });

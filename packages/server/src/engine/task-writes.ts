@@ -1,5 +1,13 @@
 /** The tasks that a turn puts into task queues: one for each attempt that it asks for and that a worker is to make. */
-import type { ActivityEffect, EffectId, OpenActivity, Payload, ResolvedTimeouts } from "@wovyr/sdk/internal";
+import {
+  type ActivityEffect,
+  defaultPriority,
+  type EffectId,
+  type OpenActivity,
+  type Payload,
+  priorities,
+  type ResolvedTimeouts,
+} from "@wovyr/sdk/internal";
 import { limitsOf } from "./attempt.ts";
 import type { HistoryRows } from "./history-row.ts";
 import type { Instance, InstanceIdentity, OpenTurn } from "./instance.ts";
@@ -13,8 +21,6 @@ export type AboutTask = {
   readonly timeout?: Readonly<ResolvedTimeouts>;
 };
 
-/** Where nothing is said. */
-const normalPriority = 2;
 const noLabels: readonly string[] = [];
 
 /** Undefined when there is none; synchronous unless a payload codec is at work. */
@@ -54,7 +60,7 @@ function taskWrite(
     name: activity.name,
     attempt: activity.attempt,
     losses: activity.losses,
-    priority: normalPriority,
+    priority: priorities.indexOf(activity.priority ?? defaultPriority),
     requires: call.definition.requires ?? noLabels,
     input,
     ...(details !== undefined && { details }),
