@@ -42,10 +42,11 @@ const undone = "packages/server/test/engine/compensation-retries.test.ts";
 const simulated = "packages/server/test/cluster/simulated.test.ts";
 const handedOver = "packages/server/test/cluster/hand-over.test.ts";
 const letters = "packages/server/test/engine/dead-letters.test.ts";
+const queued = "packages/server/test/queues/queued.test.ts";
 
 const nodes = "packages/server/test/engine/limits-of-many-nodes.test.ts";
 const strategies = "packages/server/test/engine/scheduling-strategies.test.ts";
-const queued = "packages/server/test/engine/workflow-concurrency.test.ts";
+const admitted = "packages/server/test/engine/workflow-concurrency.test.ts";
 const debounced = "packages/server/test/engine/debounce.test.ts";
 
 const mutants: readonly Mutant[] = [
@@ -96,7 +97,7 @@ const mutants: readonly Mutant[] = [
     file: "packages/server/src/store/memory/admission-table.ts",
     find: "if (admitted) left -= 1;",
     replace: "if (admitted) left -= 0;",
-    tests: [queued],
+    tests: [admitted],
   },
   {
     name: "a debounced start keeps its first input",
@@ -401,6 +402,62 @@ const mutants: readonly Mutant[] = [
     find: "this.#cancelling !== undefined || this.#keptCancel() !== undefined;",
     replace: "this.#keptCancel() !== undefined;",
     tests: [undone],
+  },
+  {
+    name: "leave a task where it is when its outcome is taken (memory store)",
+    file: "packages/server/src/store/memory/task-table.ts",
+    find: "this.#settled.set(token, { at: now, digest });\n      this.remove(task);",
+    replace: "this.#settled.set(token, { at: now, digest });",
+    tests: [memory],
+  },
+  {
+    name: "leave a task where it is when its outcome is taken (SQL)",
+    file: "packages/server/migrations/0005_task_queues.sql",
+    find: "delete from wovyr.tasks w where w.token = item.token and w.token is not null",
+    replace: "update wovyr.tasks w set due = null where w.token = item.token and w.token is not null",
+    tests: [pglite],
+  },
+  {
+    name: "take what is said under the token of a lease that ended (memory store)",
+    file: "packages/server/src/store/memory/task-table.ts",
+    find: 'this.#leases.delete(task.token);\n    Object.assign(task, { state: "ended"',
+    replace: 'Object.assign(task, { state: "ended"',
+    tests: [memory, queued],
+  },
+  {
+    name: "take what is said under the token of a lease that ended (SQL)",
+    file: "packages/server/migrations/0005_task_queues.sql",
+    find: "set state = 'ended', token = null, due",
+    replace: "set state = 'ended', due",
+    tests: [pglite],
+  },
+  {
+    name: "give out one task more than there are places",
+    file: "packages/server/src/engine/task-queues.ts",
+    find: "if (round < poll.max && places",
+    replace: "if (round <= poll.max && places",
+    tests: [queued],
+  },
+  {
+    name: "count the same loss of a worker twice",
+    file: "packages/server/src/engine/mail.ts",
+    find: "when(fact.losses === undefined || fact.losses === activity.losses)",
+    replace: "apply",
+    tests: [queued],
+  },
+  {
+    name: "leave the tasks of what a run no longer waits for in their queues",
+    file: "packages/server/src/engine/turn-plan.ts",
+    find: "this.#abandon(effect, state);\n      this.#endTask(effect, state);",
+    replace: "this.#abandon(effect, state);",
+    tests: [queued],
+  },
+  {
+    name: "have the worker decide whether an attempt is made again",
+    file: "packages/server/src/engine/instance.ts",
+    find: "if (activity?.queue === undefined || !isUndecided(fact)) return fact;",
+    replace: "if (activity !== undefined) return fact;",
+    tests: [queued],
   },
 ];
 

@@ -40,6 +40,8 @@ export { type MermaidDirection, type MermaidOptions, toMermaid } from "./graph/m
 export type { DeadLetterDecision, DeadLetterKind } from "./model/dead-letter.ts";
 export type {
   AttributeValue,
+  ClusterDescription,
+  ClusterNode,
   DeadLetterDetails,
   DeadLetterSummary,
   FailureView,
@@ -49,3 +51,4 @@ export type {
   Published,
   StartEvent,
 } from "./protocol/operations.ts";
+export type { QueueInfo, WorkerInfo, WorkerState } from "./protocol/task-operations.ts";

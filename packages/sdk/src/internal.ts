@@ -1,7 +1,12 @@
 /** The seam for Wovyr's own packages: no promise of stability. */
 
+export { sendByDefault } from "#default-exchange";
+export { baseUrl } from "./client/base-url.ts";
 export * from "./client/client.ts";
 export * from "./client/client-over.ts";
+export { httpOperations } from "./client/http-operations.ts";
+export { retryOf } from "./client/retry.ts";
+export { Transport, type TransportOptions } from "./client/transport.ts";
 export * from "./define/activity-context.ts";
 export * from "./define/activity-definition.ts";
 export * from "./define/event.ts";
@@ -47,6 +52,7 @@ export * from "./model/retry-decision.ts";
 export * from "./model/retry-policy.ts";
 export * from "./model/run-timeouts.ts";
 export * from "./model/singleton.ts";
+export * from "./model/task-queue.ts";
 export * from "./protocol/cloud-event.ts";
 export * from "./protocol/export-lines.ts";
 export * from "./protocol/failure-view.ts";
@@ -60,6 +66,8 @@ export * from "./protocol/query.ts";
 export * from "./protocol/routes.ts";
 export * from "./protocol/schemas.ts";
 export * from "./protocol/status.ts";
+export * from "./protocol/task-operations.ts";
+export * from "./protocol/task-schemas.ts";
 export * from "./runtime/execution.ts";
 export * from "./runtime/guard.ts";
 export * from "./runtime/limits.ts";

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { type AnyWorkflow, ApiError, type Classifier, type RetryPolicy, WovyrError } from "@wovyr/sdk";
 import type { Client } from "@wovyr/sdk/client";
 import {
+  baseUrl,
   checkClassifier,
   checkName,
   checkOptions,
@@ -31,8 +32,10 @@ import { type RetentionOptions, retentionTimes } from "./engine/removal.ts";
 import { checkStrategy, type SchedulingStrategy } from "./engine/scheduling/strategy.ts";
 import { createHttpServer } from "./http/create-http-server.ts";
 import { httpApi } from "./http/http-api.ts";
+import { HttpPeers } from "./http/peers.ts";
 import { consoleLog } from "./platform/console-log.ts";
 import { type DeterminismGuard, determinismGuard } from "./platform/determinism-guard.ts";
+import { ownAddress } from "./platform/own-address.ts";
 import { deadProcesses, processName } from "./platform/process-name.ts";
 import { heapIsShort, systemClock, systemLoop, systemRandom } from "./platform/system.ts";
 import { startWatchdog, type Watchdog } from "./platform/watchdog.ts";
@@ -59,6 +62,8 @@ export type OrchestratorOptions = {
   readonly scheduling?: SchedulingStrategy | undefined;
   /** What each tenant may do, over all nodes. */
   readonly tenantLimits?: TenantLimitOptions | undefined;
+  /** Task queues whose activities this process runs itself, like those without a queue; default: none, workers take them. */
+  readonly queues?: readonly string[] | undefined;
   /** Default: lines on standard error, from `warn` up. */
   readonly log?: EngineLog | undefined;
   /** How long a node is taken to live without saying so, and so how long a takeover from a dead machine takes; default 10 s. */
@@ -84,6 +89,18 @@ export type OrchestratorOptions = {
    * Default: for ever.
    */
   readonly retention?: RetentionOptions | undefined;
+  /** How the orchestrators of a group, that share its work, reach each other. */
+  readonly cluster?:
+    | {
+        /**
+         * Where the others reach this one's API, with the prefix that it is mounted under. Default: the environment's `WOVYR_CLUSTER_URL`, else the address
+         * that it listens on.
+         */
+        readonly url?: string | URL | undefined;
+        /** The same for all, and known to nobody else: a text of 16 characters or more. Default: the environment's `WOVYR_CLUSTER_SECRET`. */
+        readonly secret?: string | undefined;
+      }
+    | undefined;
   readonly limits?:
     | {
         /** Activities that run in this process at once; default 1,000. */
@@ -138,6 +155,7 @@ const orchestratorOptions = [
   "classify",
   "scheduling",
   "tenantLimits",
+  "queues",
   "log",
   "lease",
   "publicationRetention",
@@ -146,6 +164,7 @@ const orchestratorOptions = [
   "rememberLines",
   "determinismGuard",
   "retention",
+  "cluster",
   "limits",
 ];
 const defaultCaps = {
@@ -157,7 +176,9 @@ const defaultCaps = {
   cachedInstances: 50_000,
   cachedBytes: 256 * 1024 * 1024,
 };
+const defaultHost = "127.0.0.1";
 const defaultPort = 7420;
+const shortestSecret = 16;
 /** Requests under way end in milliseconds, but for those that wait for a store that is away. */
 const longestDrain = 1_000;
 const defaultTenant = "default";
@@ -181,6 +202,9 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const turnTimeout = options.turnTimeout === false ? undefined : milliseconds(options.turnTimeout ?? "10s", "turnTimeout");
   const guard = determinismGuard(options.determinismGuard ?? (process.env.NODE_ENV === "production" ? "off" : "warn"), log);
   let watchdog: Watchdog | undefined;
+  const { secret, url: configured } = clusterOptions(options.cluster);
+  const machine = hostname();
+  let address = configured;
   const host = new EngineHost({
     provider,
     registry,
@@ -189,6 +213,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     random: systemRandom,
     loop: systemLoop,
     executor: inProcess,
+    localQueues: queuesOf(options.queues),
     codec: options.codec,
     retry: options.retry,
     classify: options.classify,
@@ -201,10 +226,12 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     group: options.group ?? "default",
     release: options.release === undefined ? undefined : checkName(options.release, "release"),
     shards: shardsOfGroup,
-    node: processName(hostname(), process.pid, nanoid(8)),
+    node: processName(machine, process.pid, nanoid(8)),
+    url: () => address,
+    peers: new HttpPeers({ secret, host: machine }),
     lease: milliseconds(options.lease ?? "10s", "lease"),
     publicationRetention: milliseconds(options.publicationRetention ?? defaultPublicationRetention, "publicationRetention"),
-    deadOwners: (owners) => deadProcesses(owners, hostname()),
+    deadOwners: (owners) => deadProcesses(owners, machine),
     turnBegan: (run, tail) => watchdog?.began(run, tail),
     opened: (store) => {
       if (turnTimeout !== undefined) watchdog ??= startWatchdog(store.strikes, turnTimeout);
@@ -218,7 +245,8 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     throw error;
   }
   const operations = (tenant: string) => host.operations(tenant);
-  const http = createHttpServer({ operations, log, drainTimeout: Math.min(grace, longestDrain) });
+  const cluster = { forwarded: (tenant: string) => host.forwarded(tenant), secret };
+  const http = createHttpServer({ operations, cluster, log, drainTimeout: Math.min(grace, longestDrain) });
   let closing: Promise<void> | undefined;
   const close = async () => {
     await http.close();
@@ -229,18 +257,36 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   return {
     client: clientOver(operations(defaultTenant)),
     http,
-    plugin: httpApi({ operations, log }),
+    plugin: httpApi({ operations, cluster, log }),
     get ready() {
       return host.ready;
     },
     listen: async (at = {}) => {
       if (closing !== undefined)
         throw new ApiError("The orchestrator is closed; create another one.", { code: "SHUTTING_DOWN", retryable: false });
-      return listen(http, at);
+      const url = await listen(http, at);
+      if (address === undefined) {
+        address = ownAddress(at.host ?? defaultHost, Number(new URL(url).port));
+        await host.announce();
+      }
+      return url;
     },
     close: () => (closing ??= close()),
     [Symbol.asyncDispose]: () => (closing ??= close()),
   };
+}
+
+type ClusterOptions = NonNullable<OrchestratorOptions["cluster"]>;
+
+/** Throws INVALID_OPTION. */
+function clusterOptions(options: ClusterOptions = {}): { readonly url: string | undefined; readonly secret: string | undefined } {
+  checkOptions(options, ["url", "secret"], "createOrchestrator's cluster");
+  const { url = process.env.WOVYR_CLUSTER_URL, secret = process.env.WOVYR_CLUSTER_SECRET } = options;
+  if (secret !== undefined && (typeof secret !== "string" || secret.length < shortestSecret || !/^[!-~]+$/.test(secret)))
+    throw new WovyrError(`cluster.secret must be a text of at least ${shortestSecret} visible ASCII characters, without spaces`, {
+      code: "INVALID_OPTION",
+    });
+  return { secret, url: url === undefined ? undefined : baseUrl(url, "cluster.url") };
 }
 
 function definitionsOf(workflows: readonly AnyWorkflow[]) {
@@ -254,6 +300,11 @@ function definitionsOf(workflows: readonly AnyWorkflow[]) {
       throw new WovyrError(`workflows[${index}] is not what \`workflow(…)\` returned`, { code: "INVALID_DEFINITION" });
     return definition;
   });
+}
+
+function queuesOf(queues: readonly string[] = []): ReadonlySet<string> {
+  if (!Array.isArray(queues)) throw new WovyrError("queues must be a list of names", { code: "INVALID_OPTION" });
+  return new Set(queues.map((queue) => checkName(queue, "the name of a queue")));
 }
 
 function limitsOf({ limits = {} }: OrchestratorOptions): EngineLimits {
@@ -280,7 +331,7 @@ function limitsOf({ limits = {} }: OrchestratorOptions): EngineLimits {
 
 async function listen(http: FastifyInstance, options: ListenOptions): Promise<string> {
   checkOptions(options, ["port", "host", "allowUnauthenticated"], "listen");
-  const { port = defaultPort, host = "127.0.0.1", allowUnauthenticated = false } = options;
+  const { port = defaultPort, host = defaultHost, allowUnauthenticated = false } = options;
   if (!loopback.test(host) && !allowUnauthenticated)
     throw new WovyrError(
       `Listening on ${host} would let anyone who reaches it start and end workflows: there is no authentication yet. Listen on 127.0.0.1 and put a proxy that authenticates in front, or pass allowUnauthenticated: true.`,

@@ -21,6 +21,7 @@ import { publications } from "./store/contract/publications.ts";
 import { reads } from "./store/contract/reads.ts";
 import { runs as wholeRuns } from "./store/contract/runs.ts";
 import type { ContractSubject, Suite, TestApi } from "./store/contract/suite.ts";
+import { tasks } from "./store/contract/tasks.ts";
 import { texts } from "./store/contract/texts.ts";
 import { timers } from "./store/contract/timers.ts";
 import { turns } from "./store/contract/turns.ts";
@@ -72,6 +73,7 @@ export function storeContract(
       activityRecords,
       limits,
       admissions,
+      tasks,
       reads,
       texts,
       model,

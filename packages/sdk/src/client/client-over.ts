@@ -60,6 +60,17 @@ export function clientOver(operations: Operations): Client {
 
     deadLetters: deadLettersOver(operations),
 
+    async *workers() {
+      for (let cursor: string | undefined; ; ) {
+        const page = await operations.listWorkers(cursor === undefined ? {} : { cursor });
+        yield* page.items;
+        if (page.nextCursor === undefined) return;
+        cursor = page.nextCursor;
+      }
+    },
+
+    queues: () => operations.listQueues(),
+
     async publish(event, ...[payload, options]) {
       const what = `publish(${event.name})`;
       checkOptions(options, ["key", "idempotencyKey"], what);
@@ -81,6 +92,8 @@ export function clientOver(operations: Operations): Client {
     },
 
     import: (lines) => operations.import(linesOf(lines)),
+
+    cluster: () => operations.cluster(),
 
     batches: Object.freeze({
       async start(options: BatchOptions) {

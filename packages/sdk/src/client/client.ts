@@ -16,6 +16,7 @@ import type {
   BatchDescription,
   BatchOperation,
   Border,
+  ClusterDescription,
   DeadLetterDetails,
   DeadLetterSummary,
   HistoryEvent,
@@ -25,6 +26,7 @@ import type {
   Published,
   StartEvent,
 } from "../protocol/operations.ts";
+import type { QueueInfo, WorkerInfo } from "../protocol/task-operations.ts";
 
 export type StartOptions = {
   /** Default: a random one. */
@@ -235,4 +237,10 @@ export interface Client {
   import(lines: string | Iterable<string> | AsyncIterable<string>): Promise<readonly ImportedRun[]>;
   /** Operations over many runs. */
   readonly batches: Batches;
+  /** The orchestrators that share the work, as the one that is asked knows them. */
+  cluster(): Promise<ClusterDescription>;
+  /** Workers of task queues, as they told of themselves last, by id. */
+  workers(): AsyncIterable<WorkerInfo>;
+  /** Queues in which tasks are, by name. */
+  queues(): Promise<readonly QueueInfo[]>;
 }

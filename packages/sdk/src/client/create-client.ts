@@ -1,7 +1,7 @@
 import { sendByDefault } from "#default-exchange";
 import { type Duration, milliseconds } from "../model/duration.ts";
-import { WovyrError } from "../model/errors.ts";
 import { checkOptions } from "../model/option.ts";
+import { baseUrl } from "./base-url.ts";
 import type { Client } from "./client.ts";
 import { clientOver } from "./client-over.ts";
 import { overFetch } from "./exchange.ts";
@@ -25,32 +25,17 @@ const defaultRequestTimeout = 15_000;
 /** A client of an orchestrator behind a URL; throws INVALID_OPTION. Nothing is sent before its first call. */
 export function createClient(options: ClientOptions): Client {
   checkOptions(options, ["url", "apiKey", "fetch", "retry", "requestTimeout"], "createClient");
-  const { url, apiKey, fetch, retry, requestTimeout = defaultRequestTimeout } = options;
-  return clientOver(
-    httpOperations(
-      new Transport({
-        url: baseOf(url),
-        apiKey,
-        send: fetch === undefined ? sendByDefault : overFetch((...args) => fetch(...args)),
-        fetch: (...args) => (fetch ?? globalThis.fetch)(...args),
-        retry: retryOf(retry),
-        requestTimeout: milliseconds(requestTimeout, "requestTimeout"),
-      }),
-    ),
-  );
+  return clientOver(httpOperations(transportOf(options)));
 }
 
-function baseOf(url: string | URL): string {
-  let base: URL;
-  try {
-    base = new URL(url);
-  } catch (cause) {
-    throw new WovyrError(`url must be an absolute URL such as "http://127.0.0.1:7420", not ${JSON.stringify(String(url))}`, {
-      code: "INVALID_OPTION",
-      cause,
-    });
-  }
-  if (base.protocol !== "http:" && base.protocol !== "https:")
-    throw new WovyrError(`url must begin with http or https, not ${base.protocol}`, { code: "INVALID_OPTION" });
-  return `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
+/** Throws INVALID_OPTION. */
+export function transportOf({ url, apiKey, fetch, retry, requestTimeout = defaultRequestTimeout }: ClientOptions): Transport {
+  return new Transport({
+    url: baseUrl(url, "url"),
+    apiKey,
+    send: fetch === undefined ? sendByDefault : overFetch((...args) => fetch(...args)),
+    fetch: (...args) => (fetch ?? globalThis.fetch)(...args),
+    retry: retryOf(retry),
+    requestTimeout: milliseconds(requestTimeout, "requestTimeout"),
+  });
 }

@@ -9,14 +9,14 @@ import type { RunGraph } from "../graph/graph.ts";
 import { ApiError } from "../model/errors.ts";
 import { checkedKey } from "../model/idempotency-key.ts";
 import { checkName } from "../model/name.ts";
-import { encodePayload } from "../model/payload.ts";
 import { type CloudEvent, clientSource } from "../protocol/cloud-event.ts";
-import { headerNames, mediaTypes } from "../protocol/media.ts";
+import { mediaTypes } from "../protocol/media.ts";
 import type {
   AttributeValue,
   BatchDescription,
   BatchItem,
   ClosedResult,
+  ClusterDescription,
   DeadLetterDetails,
   DeadLetterSummary,
   Delivered,
@@ -39,34 +39,18 @@ import type {
   WorkflowInfo,
 } from "../protocol/operations.ts";
 import { errorOfProblem } from "../protocol/problem.ts";
-import { type QueryOf, type QueryShape, writeQuery } from "../protocol/query.ts";
-import { pathOf, type Route, routes } from "../protocol/routes.ts";
+import { type Route, routes } from "../protocol/routes.ts";
 import { isClosed } from "../protocol/status.ts";
+import { httpCall, isReplayed, type Names, type Query, targetOf } from "./http-call.ts";
 import { streamedLines } from "./http-lines.ts";
 import { streamItems } from "./http-stream.ts";
-import type { Exchange, Reply, Transport } from "./transport.ts";
+import { httpTaskOperations } from "./http-task-operations.ts";
+import type { Reply, Transport } from "./transport.ts";
 
-type Names = Readonly<Record<string, string>>;
-type Query<R extends Route> = R extends { readonly query: infer Q extends QueryShape } ? QueryOf<Q> : Readonly<Record<never, never>>;
 type Delivery = { readonly runId?: string; readonly idempotencyKey?: string };
 
-/** `body` is undefined on a route without one. */
-type Sending<R extends Route> = {
-  readonly query?: Query<R>;
-  readonly body?: object;
-  readonly idempotencyKey?: string | undefined;
-} & Pick<Exchange, "wait" | "signal" | "accepted" | "once">;
-
 export function httpOperations(transport: Transport): Operations {
-  async function call<R extends Route>(route: R, names: Names, { query, body, idempotencyKey, ...rest }: Sending<R> = {}): Promise<Reply> {
-    return transport.call({
-      ...rest,
-      method: route.method,
-      path: targetOf(route, names, query),
-      ...(body !== undefined && { body: encodePayload(body, { limit: Number.POSITIVE_INFINITY, what: "the request" }) }),
-      ...(route.changes && { idempotencyKey: idempotencyKey === undefined ? nanoid() : checkedKey(idempotencyKey) }),
-    });
-  }
+  const call = httpCall(transport);
 
   async function deliver<R extends Route>(
     route: R,
@@ -258,6 +242,11 @@ export function httpOperations(transport: Transport): Operations {
       return { replayed: isReplayed(await call(routes.cancelBatchOperation, { id }, { idempotencyKey })) };
     },
 
+    async cluster() {
+      return (await call(routes.getCluster, {})).body as ClusterDescription;
+    },
+    ...httpTaskOperations(call),
+
     async health() {
       return (await call(routes.ready, {}, { accepted: [503] })).body as { ready: boolean; reason?: string };
     },
@@ -277,15 +266,6 @@ const manyDecisions = {
   discard: routes.discardDeadLetters,
 } as const;
 const decisions = { retry: routes.retryCompensation, skip: routes.skipCompensation, resolve: routes.resolveCompensation } as const;
-
-function targetOf<R extends Route>(route: R, names: Names, query: Query<R> | undefined): string {
-  for (const [name, value] of Object.entries(names)) checkName(value, name === "id" ? "the id of an instance" : "the name");
-  return pathOf(route, names) + (query === undefined || route.query === undefined ? "" : writeQuery(route.query, query));
-}
-
-function isReplayed(reply: Reply): boolean {
-  return reply.header(headerNames.replayed) === "true";
-}
 
 type WireBatch = Omit<BatchDescription, "filter"> & {
   readonly filter: Omit<BatchDescription["filter"], "statuses"> & { readonly status?: BatchDescription["filter"]["statuses"] };

@@ -15,6 +15,8 @@ export type TransportOptions = {
   /** Without a slash at its end. */
   readonly url: string;
   readonly apiKey?: string | undefined;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly send: SendRequest;
   /** For event streams. */
   readonly fetch: typeof fetch;
@@ -92,7 +94,11 @@ export class Transport {
         this.#options.send({ url, method, headers, body, signal: limit.signal }),
       );
       if (answer.status >= 400 && !accepted?.includes(answer.status)) throw refusal(answer);
-      return { status: answer.status, header: answer.header, body: answerOf(answer.text, `${this.#options.url}${path}`) };
+      return {
+        status: answer.status,
+        header: answer.header,
+        body: answer.status === 204 ? undefined : answerOf(answer.text, `${this.#options.url}${path}`),
+      };
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", stop);
@@ -100,8 +106,8 @@ export class Transport {
   }
 
   #headers(accept: string): Record<string, string> {
-    const { apiKey } = this.#options;
-    return { accept, ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }) };
+    const { apiKey, headers } = this.#options;
+    return { ...headers, accept, ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }) };
   }
 
   async #reach<T>(path: string, tries: number, signal: AbortSignal | undefined, send: (url: string) => Promise<T>): Promise<T> {

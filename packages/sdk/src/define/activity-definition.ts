@@ -28,6 +28,8 @@ export type ActivityDefinition = {
   readonly priority?: Priority;
   readonly concurrency?: Concurrency;
   readonly rateLimit?: RateLimit;
+  readonly queue?: string;
+  readonly requires?: readonly string[];
   readonly errors?: readonly ErrorClass[];
   /** What the engine does itself, instead of a function. */
   readonly builtIn?: BuiltIn;

@@ -12,6 +12,7 @@ import { checkPriority, type Priority } from "../model/priority.ts";
 import { type RateLimitOptions, resolveRateLimit } from "../model/rate-limit.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
 import { checkSemantics, type Semantics } from "../model/semantics.ts";
+import { checkLabels, checkQueued, checkUnlimited } from "../model/task-queue.ts";
 import type { ContextOf } from "./activity-context.ts";
 import type { ActivityDefinition } from "./activity-definition.ts";
 import { checkClassifier, checkErrorClasses, functionKind } from "./function-kind.ts";
@@ -51,6 +52,10 @@ export type ActivityOptions<S extends Semantics = Semantics, I = never> = {
   readonly concurrency?: ConcurrencyOptions<I> | undefined;
   /** How many attempts begin within a time, over all nodes. */
   readonly rateLimit?: RateLimitOptions<I> | undefined;
+  /** The task queue whose workers run it, instead of the process of the orchestrator. */
+  readonly queue?: string | undefined;
+  /** Labels that a worker has to have to be given it. */
+  readonly requires?: readonly string[] | undefined;
   /** Classes that errors come back as in the workflow, matched by name. */
   readonly errors?: readonly ErrorClass[] | undefined;
 };
@@ -118,6 +123,8 @@ const known = [
   "priority",
   "concurrency",
   "rateLimit",
+  "queue",
+  "requires",
   "errors",
 ];
 
@@ -128,7 +135,7 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
   checkSchema(options.input, `the input of ${what}`);
   checkSchema(options.output, `the output of ${what}`);
   checkErrorClasses(options.errors, what);
-  const { retry, timeout, semantics, onExhausted, classify, circuitBreaker, priority, concurrency, rateLimit } = options;
+  const { retry, timeout, semantics, onExhausted, classify, circuitBreaker, priority, concurrency, rateLimit, queue, requires } = options;
   resolveRetry(retry);
   resolveTimeouts(timeout);
   if (semantics !== undefined) checkSemantics(semantics, what);
@@ -136,6 +143,12 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
   checkClassifier(classify, what);
   if (circuitBreaker !== undefined) resolveCircuitBreaker(circuitBreaker);
   if (priority !== undefined) checkPriority(priority, `the priority of ${what}`);
+  if (queue !== undefined) {
+    checkName(queue, `the queue of ${what}`);
+    checkQueued(semantics, what);
+    checkUnlimited(options, what);
+  }
+  if (requires !== undefined) checkLabels(requires, `what ${what} requires`);
   return Object.freeze({
     name,
     ...(options.input !== undefined && { input: options.input }),
@@ -149,6 +162,8 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
     ...(priority !== undefined && { priority }),
     ...(concurrency !== undefined && { concurrency: resolveConcurrency(concurrency, `the concurrency of ${what}`) }),
     ...(rateLimit !== undefined && { rateLimit: resolveRateLimit(rateLimit, `the rateLimit of ${what}`) }),
+    ...(queue !== undefined && { queue }),
+    ...(requires !== undefined && { requires: Object.freeze([...requires]) }),
     ...(options.errors !== undefined && {
       errors: Object.freeze([...options.errors]),
     }),

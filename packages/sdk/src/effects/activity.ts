@@ -1,4 +1,5 @@
 import type { ActivityDefinition } from "../define/activity-definition.ts";
+import { checkQueued, checkUnlimited } from "../model/task-queue.ts";
 import { type CallOptions, checkCallOptions } from "./call-options.ts";
 import { type CompensateOptions, type CompensateWhen, type Compensation, compensationOf, type Undone } from "./compensation.ts";
 import { type Branch, type CallSite, captureSite, Effect } from "./effect.ts";
@@ -30,6 +31,10 @@ export class ActivityEffect<out T> extends Effect<T> {
   /** The same call with options, which add to those it has. */
   with(options: CallOptions): ActivityEffect<T> {
     checkCallOptions(options, `activity ${this.definition.name}`, this.definition.semantics);
+    if (options.queue !== undefined) {
+      checkQueued(this.definition.semantics, `activity ${this.definition.name}`);
+      checkUnlimited(this.definition, `activity ${this.definition.name}`);
+    }
     return new ActivityEffect<T>(this.definition, this.input, Object.freeze({ ...this.options, ...options }), this.site, this.compensation);
   }
 

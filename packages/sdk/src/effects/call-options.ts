@@ -15,6 +15,8 @@ export type CallOptions = {
   readonly onExhausted?: OnExhausted | undefined;
   /** Who is next when attempts wait. */
   readonly priority?: Priority | undefined;
+  /** The task queue whose workers run it, instead of the process of the orchestrator. */
+  readonly queue?: string | undefined;
   /** Replaces the positional effect id, so that the call may move within the code. */
   readonly id?: string | undefined;
   /** One line for people who look at the run. */
@@ -23,7 +25,7 @@ export type CallOptions = {
 
 export const noOptions: CallOptions = Object.freeze({});
 
-export const callOptionNames = ["retry", "timeout", "semantics", "onExhausted", "priority", "id", "summary"];
+export const callOptionNames = ["retry", "timeout", "semantics", "onExhausted", "priority", "queue", "id", "summary"];
 const longestSummary = 1_000;
 
 /** `defined` is how often the definition says that it runs. Throws INVALID_OPTION, INVALID_DURATION or INVALID_NAME. */
@@ -34,6 +36,7 @@ export function checkCallOptions(options: CallOptions, what: string, defined?: S
   if (options.semantics !== undefined) checkCallSemantics(options.semantics, defined, what);
   if (options.onExhausted !== undefined) checkOnExhausted(options.onExhausted, what);
   if (options.priority !== undefined) checkPriority(options.priority, `the priority of ${what}`);
+  if (options.queue !== undefined) checkName(options.queue, `the queue of ${what}`);
   if (options.id !== undefined) checkName(options.id, `the id of ${what}`);
   const { summary } = options;
   if (summary !== undefined && (typeof summary !== "string" || summary.length > longestSummary)) {

@@ -66,6 +66,7 @@ export const errorCodes = {
   DEAD_LETTER_NOT_FOUND: { status: 404, retryable: false },
   DEAD_LETTER_DECIDED: { status: 409, retryable: false },
   DECISION_NOT_POSSIBLE: { status: 409, retryable: false },
+  TASK_NOT_HELD: { status: 409, retryable: false },
   HANDLER_NOT_FOUND: { status: 404, retryable: false },
   QUERY_FAILED: { status: 422, retryable: false },
   UPDATE_REJECTED: { status: 422, retryable: false },
@@ -80,6 +81,9 @@ export const errorCodes = {
   STORE_UNAVAILABLE: { status: 503, retryable: true },
   SHUTTING_DOWN: { status: 503, retryable: true },
   NOT_OWNER: { status: 503, retryable: true },
+  OWNER_UNREACHABLE: { status: 503, retryable: true },
+  CLUSTER_MISCONFIGURED: { status: 503, retryable: true },
+  CLUSTER_SECRET_REFUSED: { status: 403, retryable: false },
   UNREACHABLE: { status: 503, retryable: true },
   INTERNAL: { status: 500, retryable: false },
   // hosting

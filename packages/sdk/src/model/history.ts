@@ -141,6 +141,8 @@ export type Incoming =
       readonly attempt: number;
       /** A crash counts against the bound on losses; an attempt that a shutdown gave up does not. */
       readonly cause: "crash" | "shutdown";
+      /** Of an attempt that a worker had: how many were lost before it, which tells one loss from the next. */
+      readonly losses?: number;
       /** What it told last by `ctx.heartbeat()`, as far as it was saved. */
       readonly heartbeat?: Payload;
     }
@@ -272,6 +274,8 @@ export type Command =
       readonly semantics?: "atMostOnce" | "transactional";
       /** Absent when it is `normal`. */
       readonly priority?: Priority;
+      /** The task queue from which a worker takes it; absent when it runs in the process of the orchestrator. */
+      readonly queue?: string;
     }
   | {
       readonly type: "TimerStarted";

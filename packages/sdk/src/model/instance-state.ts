@@ -25,6 +25,7 @@ import type {
 import { InvalidTransition } from "./invalid-transition.ts";
 import { isUndoing, type OpenCompensation, OpenCompensations, ofRun } from "./open-compensation.ts";
 import type { Priority } from "./priority.ts";
+import { workerLossLimit } from "./task-queue.ts";
 
 const anyEnd = ["Completed", "Failed", "TimedOut", "Cancelled", "Terminated", "ContinuedAsNew"] as const;
 const isEnd = (status: Status): boolean => instanceTransitions[status].length === 0;
@@ -66,6 +67,8 @@ export type OpenActivity = {
   readonly semantics?: "atMostOnce" | "transactional";
   /** Absent when it is `normal`. */
   readonly priority?: Priority;
+  /** The task queue from which a worker takes it. Its attempts are open from when they are recorded, and nothing is lost with the process of the orchestrator. */
+  readonly queue?: string;
   state: ActivityState;
   attempt: number;
   /** Attempts that ended with their process. */
@@ -250,9 +253,12 @@ export class InstanceState {
     this.#settle();
   }
 
-  /** Whether an attempt is open or due, so that the run is to be looked at when its process has died. */
+  /** Whether an attempt in this process is open or due, so that the run is to be looked at when its process has died. */
   get busy(): boolean {
-    for (const { state } of this.activities.values()) if (state !== "Retrying" && state !== "Paused") return true;
+    for (const { state, queue } of this.activities.values()) {
+      if (state === "Retrying" || state === "Paused" || (state === "Running" && queue !== undefined)) continue;
+      return true;
+    }
     return this.awaitsAdmission;
   }
 
@@ -521,13 +527,17 @@ export class InstanceState {
 
   /** Nobody runs what the history shows as running: each attempt begins again, and none counts as lost. A suspect waits until it may run alone. */
   #beginAgain(): void {
-    for (const [effect, { state, losses, semantics }] of this.activities) {
+    for (const [effect, { state, losses, semantics, queue }] of this.activities) {
       if (state === "Retrying" || state === "Paused") continue;
       if (state === "Running") this.#moveActivity(effect, "Lost");
       if (state === "Scheduled") this.#moveActivity(effect, "Running", "Lost");
       // What is to run once at most is recorded when it begins; of a run that is paused, whatever begins when it goes on.
-      if (semantics === "atMostOnce" || (this.paused !== undefined && losses < suspectLosses)) this.#moveActivity(effect, "Scheduled");
-      else if (losses < suspectLosses) this.#moveActivity(effect, "Scheduled", "Running");
+      const isSuspect = queue === undefined && losses >= suspectLosses;
+      const isRecorded = queue === undefined && semantics === "atMostOnce";
+      // A task is put into its queue when the run goes on.
+      const isHeld = this.paused !== undefined || (queue !== undefined && this.parked !== undefined);
+      if (isRecorded || (isHeld && !isSuspect)) this.#moveActivity(effect, "Scheduled");
+      else if (!isSuspect) this.#moveActivity(effect, "Scheduled", "Running");
     }
   }
 
@@ -563,12 +573,17 @@ export class InstanceState {
     return activity;
   }
 
-  #activityScheduled({ effect, name, input, semantics, priority }: Extract<Command, { type: "ActivityScheduled" }>): void {
+  #activityScheduled({ effect, name, input, semantics, priority, queue }: Extract<Command, { type: "ActivityScheduled" }>): void {
     this.#activities ??= new Map();
     const activity: OpenActivity = { name, input, scheduledAt: this.at, state: "Created", attempt: 1, losses: 0 };
-    const said = semantics === undefined ? activity : { ...activity, semantics };
-    this.#activities.set(effect, priority === undefined ? said : { ...said, priority });
-    if (semantics === "atMostOnce") this.#moveActivity(effect, "Ready", "Scheduled");
+    const isPlain = semantics === undefined && priority === undefined && queue === undefined;
+    const said = {
+      ...(semantics !== undefined && { semantics }),
+      ...(priority !== undefined && { priority }),
+      ...(queue !== undefined && { queue }),
+    };
+    this.#activities.set(effect, isPlain ? activity : { ...activity, ...said });
+    if (semantics === "atMostOnce" && queue === undefined) this.#moveActivity(effect, "Ready", "Scheduled");
     else this.#moveActivity(effect, "Ready", "Scheduled", "Running");
   }
 
@@ -581,8 +596,9 @@ export class InstanceState {
       return;
     }
     activity.losses += 1;
+    const bound = activity.queue === undefined ? suspectLosses : workerLossLimit;
     // One that is to run once at most is not made again.
-    if (activity.losses < suspectLosses && activity.semantics !== "atMostOnce") this.#moveActivity(effect, "Scheduled", "Running");
+    if (activity.losses < bound && activity.semantics !== "atMostOnce") this.#moveActivity(effect, "Scheduled", "Running");
   }
 
   #attemptStarted(fact: Extract<Incoming, { type: "AttemptStarted" }>): void {

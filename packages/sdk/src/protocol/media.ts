@@ -46,4 +46,8 @@ export const headerNames = {
   replayed: "idempotency-replayed",
   retryAfter: "retry-after",
   lastEventId: "last-event-id",
+  /** From one node of a cluster to another: what proves that it is one, whom it speaks for, and that it is not to be sent on. */
+  clusterSecret: "wovyr-cluster-secret",
+  tenant: "wovyr-tenant",
+  forwarded: "wovyr-forwarded",
 } as const;

@@ -11,6 +11,7 @@ import type { CancelMode, ClosedStatus, CompensationDecision, Status } from "../
 import type { CompensationState } from "../model/open-compensation.ts";
 import type { Priority } from "../model/priority.ts";
 import type { RunTimeouts } from "../model/run-timeouts.ts";
+import type { TaskOperations } from "./task-operations.ts";
 
 /** An error as the API shows it: a `Failure` with its fields decoded. */
 export type FailureView = {
@@ -144,7 +145,9 @@ export type InstanceDescription = InstanceSummary & {
     readonly nextRetryAt?: Date;
     /** While it waits for somebody to decide: by what id. */
     readonly deadLetter?: string;
-    /** How often its process died while it ran. */
+    /** The task queue from which a worker takes it. */
+    readonly queue?: string;
+    /** How often its process, or its worker, died while it ran. */
     readonly losses?: number;
     /** What an attempt before the present one told last by `ctx.heartbeat()`. */
     readonly lastHeartbeat?: unknown;
@@ -419,7 +422,35 @@ export type StreamItem = {
   readonly event: HistoryEvent;
 };
 
-export interface Operations {
+/** An orchestrator of a cluster, as the others know it. */
+export type ClusterNode = {
+  readonly node: string;
+  /** Where others reach it; absent while it listens nowhere. */
+  readonly url?: string;
+  readonly release: string;
+  /** What it hosts, as `name@version`. */
+  readonly workflows: readonly string[];
+  /** `draining`: it hands its shards over and takes no new ones. */
+  readonly state: "active" | "draining";
+  /** The shards of the group that it owns, numbered from 0. */
+  readonly shards: readonly number[];
+  /** When its shards are free for others unless it renews its lease. */
+  readonly leaseUntil: Date;
+};
+
+/** The orchestrators of one group over one database, as the one that was asked knows them. */
+export type ClusterDescription = {
+  readonly group: string;
+  /** The node that was asked. */
+  readonly node: string;
+  readonly nodes: readonly ClusterNode[];
+  /** How many shards the group has. */
+  readonly shards: number;
+  /** Those that nobody owns at present. */
+  readonly unowned: readonly number[];
+};
+
+export interface Operations extends TaskOperations {
   listWorkflows(): Promise<readonly WorkflowInfo[]>;
   getWorkflow(name: string): Promise<WorkflowDetails>;
 
@@ -535,5 +566,7 @@ export interface Operations {
   getBatchOperation(id: string): Promise<BatchDescription>;
   cancelBatchOperation(id: string, options?: { readonly idempotencyKey?: string }): Promise<Delivered>;
 
+  /** Who shares the work, and who owns what. */
+  cluster(): Promise<ClusterDescription>;
   health(): Promise<{ readonly ready: boolean; readonly reason?: string }>;
 }

@@ -31,6 +31,7 @@ import {
   BatchRef,
   BatchSchema,
   CancelBody,
+  ClusterSchema,
   DeadLetterDetailsSchema,
   DeadLetterList,
   DecisionBody,
@@ -62,6 +63,7 @@ import {
   WorkflowList,
 } from "./schemas.ts";
 import { statuses } from "./status.ts";
+import { taskRoutes } from "./task-routes.ts";
 
 export type RouteAnswer = {
   readonly description: string;
@@ -97,6 +99,8 @@ export const commonErrors = [
   "OVERLOADED",
   "STORE_UNAVAILABLE",
   "SHUTTING_DOWN",
+  "OWNER_UNREACHABLE",
+  "CLUSTER_MISCONFIGURED",
   "INTERNAL",
 ] as const satisfies readonly ErrorCode[];
 
@@ -569,6 +573,14 @@ export const routes = {
   discardDeadLetters: letterDecisions("discard", "Drop many runs or events that nobody wants any more", DecisionsBody),
   failDeadLetter: letterDecision("fail", "Let the work fail: whoever waits for it gets the failure", DecisionBody, []),
   discardDeadLetter: letterDecision("discard", "Drop a run or an event that nobody wants any more", DecisionBody, []),
+  getCluster: {
+    method: "GET",
+    path: "/v1/cluster",
+    summary: "The orchestrators that share the work of this one's group, and which shards each of them owns",
+    answers: { 200: { description: "As this one knows them.", schema: ClusterSchema } },
+    errors: [],
+  },
+  ...taskRoutes,
   live: {
     method: "GET",
     path: "/health/live",

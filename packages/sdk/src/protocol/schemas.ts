@@ -395,6 +395,7 @@ export const DescriptionSchema = Type.Object(
         lastFailure: Type.Optional(FailureSchema),
         nextRetryAt: Type.Optional(timestamp),
         deadLetter: Type.Optional(Type.String({ description: "While it is paused: the id of the dead letter to decide on." })),
+        queue: Type.Optional(Type.String()),
         losses: Type.Optional(Type.Integer({ minimum: 1, description: "How often its process died while it ran." })),
         lastHeartbeat: Type.Optional(anyValue),
         circuit: Type.Optional(
@@ -587,6 +588,28 @@ export const BatchSchema = Type.Object(
 );
 
 export const Accepted = Type.Object({ id: nameSchema }, { $id: "Accepted" });
+
+// ── the cluster ──
+
+const slots = Type.Array(Type.Integer({ minimum: 0 }));
+
+export const ClusterNodeSchema = Type.Object(
+  {
+    node: Type.String(),
+    url: Type.Optional(Type.String({ description: "Where others reach it; absent while it listens nowhere." })),
+    release: Type.String(),
+    workflows: Type.Array(Type.String({ description: "`name@version`" })),
+    state: choice(["active", "draining"]),
+    shards: slots,
+    leaseUntil: timestamp,
+  },
+  { $id: "ClusterNode" },
+);
+
+export const ClusterSchema = Type.Object(
+  { group: Type.String(), node: Type.String(), nodes: Type.Array(ClusterNodeSchema), shards: Type.Integer(), unowned: slots },
+  { $id: "Cluster" },
+);
 
 export const Liveness = Type.Object({ status: Type.Literal("live") }, { $id: "Liveness" });
 

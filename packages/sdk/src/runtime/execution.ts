@@ -57,6 +57,8 @@ export type ExecutionOptions = {
   /** A fresh run id, for a child or for the run that goes on from this one (`after`); asked for only when it is new. */
   readonly newRunId: (after?: string) => string;
   readonly limits?: ExecutionLimits;
+  /** Whether what goes to a task queue is for workers elsewhere; default: it runs in this process like any other activity. */
+  readonly isQueued?: ((queue: string) => boolean) | undefined;
   /** Watches what the workflow's code calls. */
   readonly guard?: WorkflowGuard | undefined;
 };
@@ -66,6 +68,8 @@ export type Reading<T> = { readonly changed: false; readonly value: T } | { read
 
 /** Characters of history from which on a new run should take over. */
 const longHistory = 4 * 1024 * 1024;
+
+const runsHere = () => false;
 
 type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
 type UpdateFact = Extract<Incoming, { type: "UpdateRequested" }>;
@@ -99,6 +103,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   readonly leaves: Leaves;
   /** Called when the execution becomes idle after `deliver` or `replayNext` left it busy. */
   onIdle: () => void = () => {};
+  readonly isQueued: (queue: string) => boolean;
   readonly #newRunId: (after?: string) => string;
   readonly #guard: WorkflowGuard | undefined;
   readonly #recorder = new Recorder();
@@ -149,6 +154,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     this.definition = options.definition;
     this.tenant = options.tenant;
     this.#identity = { id: "", run: options.run, correlationId: "", seed: "" };
+    this.isQueued = options.isQueued ?? runsHere;
     this.#newRunId = options.newRunId;
     this.#guard = options.guard;
     this.#commands = new Commands(options.limits ?? defaultLimits, this.#recorder, this);

@@ -51,6 +51,8 @@ export interface Surroundings {
   readonly compensations: Compensations;
   /** Of the run; undefined when it is the default. */
   readonly priority: Priority | undefined;
+  /** Whether what goes to a task queue is for workers elsewhere. */
+  isQueued(queue: string): boolean;
   newFiber(path: EffectId, generator: AsyncGenerator<unknown, unknown, unknown>, done: Done, scope: Scope | undefined): Operation;
 }
 
@@ -172,6 +174,7 @@ export class Interpreter {
           ...(options.summary !== undefined && { summary: options.summary }),
           ...noted[options.semantics ?? definition.semantics ?? "atLeastOnce"],
           ...recordedPriority(options.priority, definition.priority, this.#surroundings.priority),
+          ...this.#queueOf(options.queue ?? definition.queue),
         },
         effect.site,
       );
@@ -181,6 +184,11 @@ export class Interpreter {
       done(rejected(error));
       return closedOperation;
     }
+  }
+
+  /** What is said of a queue whose tasks this process does not run itself. */
+  #queueOf(queue: string | undefined): { readonly queue: string } | undefined {
+    return queue !== undefined && this.#surroundings.isQueued(queue) ? { queue } : undefined;
   }
 
   /** An activity that undoes something, with the retries that the workflow wants for such. */

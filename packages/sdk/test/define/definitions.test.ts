@@ -80,7 +80,7 @@ describe("an activity", () => {
       "an unknown option",
       () => untyped.activity("a", { retries: 3 }, () => 1),
       "INVALID_OPTION",
-      /activity a has no option "retries"; it takes input, output, retry, timeout, semantics, onExhausted, classify, circuitBreaker, priority, concurrency, rateLimit, errors/,
+      /activity a has no option "retries"; it takes input, output, retry, timeout, semantics, onExhausted, classify, circuitBreaker, priority, concurrency, rateLimit, queue, requires, errors/,
     ],
     ["options that are none", () => untyped.activity("a", 5, () => 1), "INVALID_OPTION", /options of activity a/],
     [

@@ -15,7 +15,6 @@ import {
   type ActivityTransaction,
   type Classifier,
   classify,
-  decideRetry,
   decodePayload,
   type EffectId,
   encodePayload,
@@ -30,10 +29,10 @@ import {
   parse,
   type ResolvedTimeouts,
   type RetryPolicy,
-  resolveRetry,
   resolveTimeouts,
   type TransactionalContext,
 } from "@wovyr/sdk/internal";
+import { retryOf } from "./attempt-retry.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import { type ActivityExecutor, inProcess } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
@@ -336,31 +335,15 @@ export class RunningAttempt {
 
   /** What follows a failure, and what is recorded of it. */
   #judged(error: unknown, kind: FailureKind): { readonly failure: unknown; readonly retryAt?: number; readonly noRetry?: NoRetry } {
-    const { call, activity, workflowRetry } = this.attempt;
-    const atMostOnce = activity.semantics === "atMostOnce";
-    if (this.#expired !== undefined && atMostOnce && this.#begun)
+    const { activity } = this.attempt;
+    if (this.#expired !== undefined && activity.semantics === "atMostOnce" && this.#begun)
       return { failure: outcomeUnknown(activity, "ran out of time", this.#expired), noRetry: "outcomeUnknown" };
     if (this.#expired?.timeout === "scheduleToClose") return { failure: error, noRetry: "scheduleToClose" };
+    const { retry, clock, random } = this.#surroundings;
     const scheduleToClose = this.#limits?.scheduleToClose;
-    try {
-      const policy = resolveRetry(this.#surroundings.retry, workflowRetry, call.definition.retry, call.options.retry);
-      const decision = decideRetry(policy, {
-        attempt: activity.attempt - (activity.renewed?.attempts ?? 0),
-        error,
-        kind,
-        scheduledAt: activity.renewed?.at ?? activity.scheduledAt,
-        now: this.#surroundings.clock.now(),
-        previousDelay: activity.previousDelay ?? 0,
-        deadline: scheduleToClose === undefined ? undefined : activity.scheduledAt + scheduleToClose,
-        atMostOnce,
-        random: () => this.#surroundings.random.fraction(),
-        broken: (what, cause) => this.#broken(what, cause),
-      });
-      return "retryAt" in decision ? { failure: error, ...decision } : { failure: decision.instead ?? error, noRetry: decision.noRetry };
-    } catch (cause) {
-      this.#broken("`retry`", cause);
-      return { failure: error, noRetry: "permanent" };
-    }
+    const broken = (what: string, cause: unknown) => this.#broken(what, cause);
+    const decision = retryOf(this.attempt, error, kind, { retry, clock, random, scheduleToClose, broken });
+    return "retryAt" in decision ? { failure: error, ...decision } : { failure: decision.instead ?? error, noRetry: decision.noRetry };
   }
 
   #broken(what: string, cause: unknown): void {

@@ -17,6 +17,7 @@ import {
   type OpenActivity,
   type Payload,
   suspectLosses,
+  workerLossLimit,
 } from "@wovyr/sdk/internal";
 import { type Attempt, attemptKey, limitsOf, outcomeUnknown } from "./attempt.ts";
 import type { Engine } from "./engine.ts";
@@ -25,6 +26,7 @@ import { type Mail, mailIdentity } from "./mail.ts";
 import type { Heartbeat } from "./ports/store.ts";
 
 const attemptLossLimit = 5;
+const never = Number.POSITIVE_INFINITY;
 
 type AttemptStarted = Extract<Incoming, { type: "AttemptStarted" }>;
 
@@ -39,9 +41,21 @@ export class Attempts {
   begin(instance: Instance, effect: EffectId): void {
     const activity = instance.state.activities.get(effect);
     if (activity === undefined) return;
-    if (activity.state === "Running") this.#dispatch(instance, effect, activity, undefined);
+    if (activity.queue !== undefined) this.#queued(instance, effect, activity, activity.queue);
+    else if (activity.state === "Running") this.#dispatch(instance, effect, activity, undefined);
     else if (activity.state === "Scheduled" || (activity.state === "Lost" && !isOver(activity)))
       this.announce(instance, { type: "AttemptStarted", effect, attempt: activity.attempt });
+  }
+
+  /** The task of the attempt waits for a worker; an activity whose workers were lost too often comes to its end. */
+  #queued({ identity, execution }: Instance, effect: EffectId, activity: Readonly<OpenActivity>, queue: string): void {
+    if (activity.state === "Running") {
+      const work = execution?.leaves.get(effect)?.work;
+      const limits = work?.kind === "activity" ? limitsOf(work.effect) : undefined;
+      this.#engine.taskSweep.within(Math.min(limits?.scheduleToStart ?? never, limits?.scheduleToClose ?? never));
+      this.#engine.taskQueues.arrived(queue);
+    } else if (activity.state === "Lost" && isOver(activity))
+      for (const mail of endOf(effect, activity)) this.#engine.deliver(identity, mail);
   }
 
   /** The attempt is recorded when there is a place for it. */
@@ -80,7 +94,8 @@ export class Attempts {
   /** Whether what attempts told last may be in the store and matters: one that was lost is to be told. */
   mayHaveTold(instance: Instance): boolean {
     for (const [effect, activity] of instance.state.activities) {
-      if (activity.state !== "Running" || this.#engine.dispatch.has(instance.identity.run, effect)) continue;
+      if (activity.state !== "Running" || activity.queue !== undefined) continue;
+      if (this.#engine.dispatch.has(instance.identity.run, effect)) continue;
       const leaf = instance.execution?.leaves.get(effect);
       if (leaf?.work.kind === "activity" && limitsOf(leaf.work.effect)?.heartbeat !== undefined) return true;
     }
@@ -97,10 +112,13 @@ export class Attempts {
       const outcome = `outcome:${effect}:${activity.attempt}`;
       if (reported.has(outcome) || this.#engine.revival.expects(run, outcome) || this.#isHere(run, effect)) continue;
       const started: AttemptStarted = { type: "AttemptStarted", effect, attempt: activity.attempt };
+      const isQueued = activity.queue !== undefined;
+      // A worker has it, or it waits for one: the store knows, and says so when it was lost.
+      if (isQueued && activity.state === "Running") continue;
       if (activity.state === "Running") mail.push(...lossOf(effect, activity, detailsOf(effect, activity, told)));
       else if (activity.state === "Lost" && isOver(activity)) mail.push(...endOf(effect, activity));
       else if (activity.state === "Retrying" || activity.state === "Paused") continue;
-      else if (activity.losses >= suspectLosses || activity.semantics === "atMostOnce") this.announce(instance, started);
+      else if (!isQueued && (activity.losses >= suspectLosses || activity.semantics === "atMostOnce")) this.announce(instance, started);
       else if (activity.state === "Scheduled") mail.push({ fact: started });
     }
     return mail;
@@ -114,7 +132,7 @@ export class Attempts {
       const { tenant, run, shard } = instance.identity;
       if (shards?.has(shard) === false) continue;
       for (const [effect, activity] of instance.state.activities) {
-        if (activity.state !== "Running") continue;
+        if (activity.state !== "Running" || activity.queue !== undefined) continue;
         const key = attemptKey(run, effect);
         const heartbeat = ran.get(key);
         const { attempt, semantics } = activity;
@@ -136,7 +154,8 @@ function runEndsAt({ start, timers }: InstanceState): number | undefined {
 }
 
 /** Whether a lost activity is not tried again: what comes of it is about to be recorded. */
-const isOver = ({ semantics, losses }: Readonly<OpenActivity>): boolean => semantics === "atMostOnce" || losses >= attemptLossLimit;
+const isOver = ({ semantics, losses, queue }: Readonly<OpenActivity>): boolean =>
+  semantics === "atMostOnce" || losses >= (queue === undefined ? attemptLossLimit : workerLossLimit);
 
 /** What the present attempt told last. */
 function detailsOf(effect: EffectId, { attempt }: Readonly<OpenActivity>, told: readonly Heartbeat[]): Payload | undefined {
@@ -153,12 +172,22 @@ function lossOf(effect: EffectId, activity: Readonly<OpenActivity>, heartbeat: P
 
 /** What an activity comes to that is not made again after a loss. */
 function endOf(effect: EffectId, activity: Readonly<OpenActivity>): Mail[] {
-  if (activity.semantics === "atMostOnce") return [{ fact: unknownOutcome(effect, activity, "was lost with its process", undefined) }];
-  const failure = failureOf(
-    new WovyrError(`Activity "${activity.name}" was running ${attemptLossLimit} times when its process died; it is not tried again.`, {
-      code: "ATTEMPTS_LOST",
-    }),
-  );
+  if (activity.semantics === "atMostOnce")
+    return [
+      {
+        fact: unknownOutcome(
+          effect,
+          activity,
+          activity.queue === undefined ? "was lost with its process" : "was lost with its worker",
+          undefined,
+        ),
+      },
+    ];
+  const what =
+    activity.queue === undefined
+      ? `was running ${attemptLossLimit} times when its process died`
+      : `was lost ${workerLossLimit} times with its worker (queue "${activity.queue}"), which died or was silent for longer than its lease`;
+  const failure = failureOf(new WovyrError(`Activity "${activity.name}" ${what}; it is not tried again.`, { code: "ATTEMPTS_LOST" }));
   const { attempt } = activity;
   return [{ fact: { type: "ActivityFailed", effect, attempt, failure: { ...failure, kind: "infrastructure" }, noRetry: "attemptsLost" } }];
 }

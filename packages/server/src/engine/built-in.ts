@@ -5,13 +5,13 @@ import type { Attempt } from "./attempt.ts";
 import type { FindDeadLetters, FindRuns, OperateOnRuns } from "./batch-workflow.ts";
 import { findDeadLetters, findRuns, operateOnRuns } from "./batches.ts";
 import type { Engine } from "./engine.ts";
-import { localOperations } from "./operations.ts";
+import { routedOperations } from "./routed-operations.ts";
 import { Tenancy } from "./tenancy.ts";
 
 export function builtIn(engine: Engine): (attempt: Attempt, input: unknown, ctx: ActivityContext) => Promise<unknown> {
   return async (attempt, input, { idempotencyKey }) => {
     const { tenant, call } = attempt;
-    const operations = localOperations(tenant, () => engine, new Map());
+    const operations = routedOperations(tenant, () => engine, new Map());
     switch (call.definition.builtIn as BuiltIn) {
       case "send": {
         const { to, event, payload } = input as SendInput;

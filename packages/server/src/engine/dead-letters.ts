@@ -21,6 +21,7 @@ import {
   encodePayload,
   type Failure,
   type HistoryFact,
+  type Operations,
   type Page,
   possibleDecisions,
   type SendInput,
@@ -34,7 +35,6 @@ import type { Engine } from "./engine.ts";
 import type { Messages } from "./messages.ts";
 import type { DeadLetter, DeadLetterFilter, DeadLetterPage, InstanceRow } from "./ports/store.ts";
 import { bounded } from "./reading.ts";
-import type { Starting } from "./starting.ts";
 import type { Tenancy } from "./tenancy.ts";
 
 const maxPage = 500;
@@ -64,12 +64,13 @@ const ofCompensation: Readonly<Partial<Record<DeadLetterDecision, CompensationDe
 export class DeadLetters {
   readonly #tenancy: Tenancy;
   readonly #messages: Messages;
-  readonly #starting: Starting;
+  readonly #anywhere: () => Pick<Operations, "start" | "sendEvent">;
 
-  constructor(tenancy: Tenancy, messages: Messages, starting: Starting) {
+  /** `anywhere` reaches other runs than those that letters are of. */
+  constructor(tenancy: Tenancy, messages: Messages, anywhere: () => Pick<Operations, "start" | "sendEvent">) {
     this.#tenancy = tenancy;
     this.#messages = messages;
-    this.#starting = starting;
+    this.#anywhere = anywhere;
   }
 
   async list(request: DeadLetterRequest = {}): Promise<Page<DeadLetterSummary>> {
@@ -227,13 +228,13 @@ export class DeadLetters {
     const turns = await this.#tenancy.turns(engine, row.run);
     if (letter.kind === "event") {
       const { to, event, payload } = inputOf(letter, turns).input as SendInput;
-      await this.#messages.sendEvent(to, event, payload, { idempotencyKey: `${letter.run}/${letter.effect}` });
+      await this.#anywhere().sendEvent(to, event, payload, { idempotencyKey: `${letter.run}/${letter.effect}` });
       return;
     }
     const start = turns.flatMap(({ events }) => events).find((fact) => fact.type === "InstanceStarted");
     if (start === undefined) throw unknown(id);
     const { workflow, input, memo, attributes, correlationId, timeout } = start;
-    await this.#starting.start({
+    await this.#anywhere().start({
       workflow,
       input: decodePayload(input),
       id: row.id,

@@ -32,24 +32,30 @@ export type DebouncedStart = {
 /** No idempotency key of a caller holds a space. */
 const keyPrefix = "debounce ";
 
+/** The start key of the run that is still to be entered. */
+export function pendingKey({ name, debounce }: WorkflowDefinition, input: Payload): string {
+  const key = debounce?.key;
+  return `${keyPrefix}${key === undefined ? "" : keyOf(key, decodePayload(input), `debounce.key of workflow "${name}"`)}`;
+}
+
 /** Undefined when the workflow is not debounced. Throws for what a debounced start cannot have. */
 export function debouncedStart(
-  { name, debounce }: WorkflowDefinition,
+  definition: WorkflowDefinition,
   request: StartRequest,
   input: Payload,
   now: number,
 ): DebouncedStart | undefined {
+  const { name, debounce } = definition;
   if (debounce === undefined) return undefined;
   for (const option of ["id", "startAt", "delay", "event"] as const)
     if (request[option] !== undefined)
       throw new ApiError(`Workflow "${name}" is debounced: its starts take the place of one another, and none has ${option}.`, {
         code: "INVALID_OPTION",
       });
-  const { key, period, maxWait } = debounce;
-  const made = key === undefined ? "" : keyOf(key, decodePayload(input), `debounce.key of workflow "${name}"`);
+  const { period, maxWait } = debounce;
   const { idempotencyKey } = request;
   return {
-    startKey: { key: `${keyPrefix}${made}`, digest: "debounce" },
+    startKey: { key: pendingKey(definition, input), digest: "debounce" },
     startAt: now + period,
     until: now + maxWait,
     ...(idempotencyKey !== undefined && { known: { [idempotencyKey]: messageDigest(replacement(idempotencyKey, input, period)) } }),

@@ -7,8 +7,8 @@
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import type { Operations, StartResponse } from "@wovyr/sdk/internal";
 import { Engine, type EngineOptions } from "./engine.ts";
-import { localOperations } from "./operations.ts";
 import { type Store, type StoreProvider, StoreUnavailableError } from "./ports/store.ts";
+import { forwardedOperations, routedOperations } from "./routed-operations.ts";
 
 export type EngineHostOptions = Omit<EngineOptions, "store"> & {
   readonly provider: StoreProvider;
@@ -23,6 +23,7 @@ export class EngineHost {
   readonly #options: EngineHostOptions;
   readonly #startsInFlight = new Map<string, Promise<StartResponse>>();
   readonly #operations = new Map<string, Operations>();
+  readonly #forwarded = new Map<string, Operations>();
   #store: Store | undefined;
   #engine: Engine | undefined;
   #failure: Error | undefined;
@@ -64,9 +65,23 @@ export class EngineHost {
   operations(tenant: string): Operations {
     const known = this.#operations.get(tenant);
     if (known !== undefined) return known;
-    const made = localOperations(tenant, () => this.engine, this.#startsInFlight);
+    const made = routedOperations(tenant, () => this.engine, this.#startsInFlight);
     this.#operations.set(tenant, made);
     return made;
+  }
+
+  /** What other nodes may ask of this one. */
+  forwarded(tenant: string): Operations {
+    const known = this.#forwarded.get(tenant);
+    if (known !== undefined) return known;
+    const made = forwardedOperations(tenant, () => this.engine, this.#startsInFlight);
+    this.#forwarded.set(tenant, made);
+    return made;
+  }
+
+  /** The address of this node has become known: the others are told. */
+  async announce(): Promise<void> {
+    await this.#engine?.placement.refresh();
   }
 
   async close(grace: number): Promise<void> {
@@ -92,7 +107,7 @@ export class EngineHost {
     opened?.(store);
     // Nobody else can reach an exclusive store: opening it has removed whoever was in it before.
     const deadOwners = provider.shared ? options.deadOwners : () => [];
-    const engine = new Engine({ ...options, store, deadOwners });
+    const engine = new Engine({ looksForTasks: provider.shared, ...options, store, deadOwners, shared: provider.shared });
     this.#engine = engine;
     try {
       await engine.start(options.lease * 1.5);

@@ -40,14 +40,17 @@ import { Admissions } from "./limits/admissions.ts";
 import type { TenantLimits } from "./limits/limits-of.ts";
 import { addedByLoading, comesAgainTo, isForSuccessor, type Mail, mailIdentity } from "./mail.ts";
 import { Ownership } from "./ownership.ts";
+import { Placement } from "./placement.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
 import { type EngineLog, guarded } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
+import type { Peers } from "./ports/peers.ts";
 import type { Random } from "./ports/random.ts";
-import { type InstanceKey, type RunImport, type Store, StoreUnavailableError } from "./ports/store.ts";
+import { type InboxMessage, type InstanceKey, type RunImport, type Store, StoreUnavailableError } from "./ports/store.ts";
 import { recover } from "./recovery.ts";
 import type { Registry } from "./registry.ts";
+import { judgedOutcome } from "./remote-outcome.ts";
 import { Retention, type RetentionTimes } from "./removal.ts";
 import { Replay } from "./replay.ts";
 import { Requests } from "./requests.ts";
@@ -60,9 +63,14 @@ import { shardOf } from "./shard-of.ts";
 import { type Start, startKeyLife } from "./start.ts";
 import { completionOf, StepOutcomes } from "./step-outcomes.ts";
 import { Strikes } from "./strikes.ts";
+import { TaskLeases } from "./task-leases.ts";
+import { TaskQueues } from "./task-queues.ts";
+import { TaskSweep } from "./task-sweep.ts";
 import { Timers } from "./timers.ts";
 import { type Job, Turns } from "./turns.ts";
 import { Waiters } from "./waiters.ts";
+import { WakeUps } from "./wake-ups.ts";
+import { Workers } from "./workers.ts";
 
 export type EngineLimits = {
   readonly execution: ExecutionLimits;
@@ -95,8 +103,12 @@ export type EngineOptions = {
   readonly group: string;
   readonly shards: number;
   readonly node: string;
+  /** Whether other processes reach the store, known to this node or not. */
+  readonly shared?: boolean | undefined;
   /** Where other nodes reach it, once that is known. */
   readonly url?: () => string | undefined;
+  /** How this node reaches others. */
+  readonly peers?: Peers | undefined;
   /** Of the code that it runs. */
   readonly release?: string | undefined;
   /** Milliseconds. */
@@ -104,6 +116,10 @@ export type EngineOptions = {
   /** How long publications are kept, in milliseconds. */
   readonly publicationRetention: number;
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
+  /** Whether polls look for tasks that others wrote. */
+  readonly looksForTasks?: boolean | undefined;
+  /** Task queues whose activities this process runs itself, like any other; default: none. */
+  readonly localQueues?: ReadonlySet<string> | "all" | undefined;
   /** How long closed runs are kept; default: for ever. */
   readonly retention?: RetentionTimes | undefined;
   /** Watches what workflow code calls. */
@@ -118,13 +134,20 @@ export type EngineOptions = {
 const heartbeatLife = 7 * 24 * 3_600_000;
 /** Of runs that have ended: longer than anything that still belongs to one of their attempts. */
 const stepOutcomeLife = 24 * 3_600_000;
+/** How long the outcome of a task is known when it is said again, and a worker when it is silent. */
+const taskMemory = 24 * 3_600_000;
 const housekeepingInterval = 600_000;
 /** After which a recovery that failed is tried again, in milliseconds. */
 const recoveryPause = 500;
+/** How long `close` waits until the other nodes know of it: then they take what it leaves at once, and else when they look next. */
+const farewellPatience = 300;
 /** How long `close` waits for a store that does not answer, in milliseconds. */
 const storePatience = 1_000;
 
 const notOwned = (): ApiError => new ApiError("This node no longer owns the instance; try again.", { code: "NOT_OWNER" });
+
+/** Of 256 shards one is found by then, for sure enough. */
+const mostDraws = 10_000;
 
 type ResetFact = Extract<Incoming, { type: "ResetRequested" }>;
 
@@ -151,9 +174,15 @@ export class Engine {
   readonly timers: Timers;
   readonly revival: Revival;
   readonly inbox: Inbox;
+  readonly placement: Placement;
+  readonly wakeUps: WakeUps;
   readonly requests: Requests;
   readonly heldMail: HeldMail;
   readonly admissions: Admissions;
+  readonly taskQueues: TaskQueues;
+  readonly taskLeases: TaskLeases;
+  readonly taskSweep: TaskSweep;
+  readonly workers: Workers;
   readonly #settlement: Settlement;
   readonly #retention: Retention;
   readonly host: InstanceHost;
@@ -244,8 +273,14 @@ export class Engine {
     });
     this.revival = new Revival(this);
     this.inbox = new Inbox(this);
+    this.placement = new Placement(options.node, this.ownership, (shard) => this.handOver.isClosing(shard), { clock, log });
+    this.wakeUps = new WakeUps(this);
     this.requests = new Requests(this);
     this.heldMail = new HeldMail(this);
+    this.taskQueues = new TaskQueues(this);
+    this.taskLeases = new TaskLeases(this);
+    this.taskSweep = new TaskSweep(this);
+    this.workers = new Workers(this);
     this.#settlement = new Settlement(this);
     this.#retention = new Retention(this, options.retention ?? new Map());
     this.admissions = new Admissions(this);
@@ -259,6 +294,16 @@ export class Engine {
       guard: options.guard,
       eventSchema: (instance, event) => this.#eventSchema(instance, event),
       announce: (instance, attempt) => this.attempts.announce(instance, attempt),
+      judged: (_instance, fact, attempt) =>
+        judgedOutcome(fact, attempt, {
+          retry: options.retry,
+          classify: options.classify,
+          clock,
+          random: options.random,
+          log,
+          payloadLimit: limits.execution.payload,
+        }),
+      isQueued: (queue) => options.localQueues !== "all" && options.localQueues?.has(queue) !== true,
       settle: (instance, effect, mail) => void this.#settleStep(instance, effect, mail),
       turnEnded: (instance, turn) => this.#settlement.turnEnded(instance, turn),
       turnBroke: (instance, failure, turn) => this.#turnBroke(instance, failure, turn),
@@ -270,6 +315,7 @@ export class Engine {
 
   /** Joins the group and recovers what was running in the shards that it gets; resolves then, or after `patience` milliseconds without any. */
   async start(patience: number): Promise<void> {
+    this.wakeUps.start();
     await this.ownership.start(patience);
     await this.#recovery;
   }
@@ -307,8 +353,9 @@ export class Engine {
     return this.#closed;
   }
 
+  /** Whether it can answer: what it owns is recovered, or others own everything. */
   get ready(): boolean {
-    return this.unavailable === undefined && this.#recovered;
+    return this.unavailable === undefined && (this.#recovered || this.placement.forNew().kind === "there");
   }
 
   /** Whether nothing is under way but attempts: no turn, no load, no flush. Only time, an attempt or a message from outside can change anything then. */
@@ -323,13 +370,15 @@ export class Engine {
     this.#closing = true;
     this.timers.stop();
     this.requests.stop();
+    this.taskSweep.stop();
+    this.taskQueues.close();
     const { clock } = this.options;
     let cancelGrace = () => {};
     const graceOver = new Promise<void>((resolve) => {
       cancelGrace = clock.wakeAt(clock.now() + grace, resolve);
     });
     // It may have been alone when it looked last.
-    const told = this.journal.down === undefined && (await this.#atMost(storePatience, this.ownership.drain()));
+    const told = this.journal.down === undefined && (await this.#atMost(farewellPatience, this.ownership.drain()));
     if (told && !this.ownership.members.alone) await Promise.race([this.handOver.giveUpAll(graceOver), graceOver]);
     await Promise.race([this.dispatch.drain(), graceOver]);
     cancelGrace();
@@ -344,7 +393,9 @@ export class Engine {
     // A store that does not answer learns by the lease.
     const released = this.ownership.release();
     if (answers) await this.#atMost(storePatience, Promise.all([released, this.#releasePermits()]));
+    this.wakeUps.left();
     this.#closed = true;
+    this.wakeUps.stop();
     this.journal.stop();
     this.hub.close();
     for (const waiters of [this.waiters, this.updates])
@@ -433,6 +484,7 @@ export class Engine {
         if (!isOwner()) return;
         await this.timers.gained();
         this.requests.start();
+        if (this.options.localQueues !== "all") this.taskSweep.start();
         this.#recovered = true;
         this.#keepHouse();
         return;
@@ -485,6 +537,7 @@ export class Engine {
     store
       .expireStepOutcomes(clock.now() - stepOutcomeLife)
       .catch((error) => log.warn("old outcomes of steps could not be removed", { error }));
+    store.tasks.expire(taskMemory).catch((error) => log.warn("old outcomes of tasks could not be forgotten", { error }));
     store.expireHeartbeats(clock.now() - heartbeatLife).catch((error) => log.warn("old heartbeats could not be removed", { error }));
     store.expireLimits().catch((error) => log.warn("what is left of old limits could not be removed", { error }));
     const publications = store.expirePublications(clock.now() - this.publicationRetention);
@@ -501,6 +554,11 @@ export class Engine {
     this.deliver(message, { fact, inbox: message.message });
   }
 
+  /** The same, when this node owns the run; else its owner finds it. */
+  async deliverOwned(message: InboxMessage): Promise<void> {
+    if (this.ownership.owns(message.shard)) await this.deliverMessage(message);
+  }
+
   /** Everything in memory is void: nobody acts on it any more. */
   #dropAll(reason: WovyrError): void {
     this.#recovered = false;
@@ -508,6 +566,7 @@ export class Engine {
     this.timers.stop();
     this.requests.stop();
     this.admissions.forget();
+    this.taskSweep.stop();
     this.heartbeats.stop();
     for (const instance of [...this.table.values()]) this.#dropInstance(instance, reason);
     this.revival.clear(reason);
@@ -535,6 +594,15 @@ export class Engine {
     this.#lastRunId = runIdAfter(this.#lastRunId, clock.now(), random);
     // One that was made elsewhere, by a clock that was ahead, sets no pace for the others.
     return this.#lastRunId > after ? this.#lastRunId : runIdAfter(after, clock.now(), random);
+  }
+
+  /** One that, as the id of an instance, belongs to a shard of this node, while it owns any. */
+  newOwnRunId(tenant: string): string {
+    const { ownership } = this;
+    for (let tries = 1; ; tries += 1) {
+      const run = this.newRunId();
+      if (this.mayEnter(this.shardOf(tenant, run)) || ownership.shards.length === 0 || tries === mostDraws) return run;
+    }
   }
 
   newSeed(): string {

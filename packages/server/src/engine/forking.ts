@@ -57,7 +57,7 @@ export class Forking {
     if (request.at === undefined) return this.#startAgain(engine, row, definition, request, startKey);
     const { at } = request;
     return this.#copy(engine, row, startKey, (turns) => {
-      const run = engine.newRunId();
+      const run = request.id === undefined ? engine.newOwnRunId(row.tenant) : engine.newRunId();
       return { at: borderAt(turns, at), id: request.id ?? run, run, version: definition.version };
     });
   }
@@ -161,7 +161,7 @@ export class Forking {
   ): Start {
     const { tenant } = row;
     const { name: workflow, version } = definition;
-    const run = engine.newRunId();
+    const run = request.id === undefined ? engine.newOwnRunId(tenant) : engine.newRunId();
     const id = request.id ?? run;
     const correlationId = row.correlationId ?? row.id;
     return {

@@ -65,6 +65,11 @@ export class HistoryRows {
 
   /** One payload on its way to the store. */
   async seal(payload: Payload): Promise<Payload> {
+    return this.sealNow(payload);
+  }
+
+  /** The same, synchronous when there is no codec. */
+  sealNow(payload: Payload): Payload | Promise<Payload> {
     return this.#codec === undefined ? payload : this.#encodePayload(payload);
   }
 

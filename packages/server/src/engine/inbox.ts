@@ -22,6 +22,7 @@ export class Inbox {
   #sweeping = false;
   #again = false;
   #looking = false;
+  #lookAgain = false;
   #sweptAt = Number.NEGATIVE_INFINITY;
   /** Positions that were delivered by a look, of those that the next one comes across again. */
   #delivered = new Set<number>();
@@ -51,8 +52,12 @@ export class Inbox {
 
   /** Delivers what other nodes have put into it since the last look. */
   look(): void {
-    const { ownership, closing } = this.#engine;
-    if (ownership.members.alone || closing || this.#looking || this.#sweeping) return;
+    const { ownership, closing, options } = this.#engine;
+    if ((ownership.members.alone && !options.shared) || closing || this.#sweeping) return;
+    if (this.#looking) {
+      this.#lookAgain = true;
+      return;
+    }
     const now = this.#engine.now();
     if (this.#sweptAt + sweepPause <= now) {
       this.#sweptAt = now;
@@ -62,6 +67,9 @@ export class Inbox {
     this.#looking = true;
     void this.#patiently(() => this.#look(now)).then(() => {
       this.#looking = false;
+      if (!this.#lookAgain) return;
+      this.#lookAgain = false;
+      this.look();
     });
   }
 

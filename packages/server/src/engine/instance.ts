@@ -33,6 +33,7 @@ import { admissionOf } from "./limits/admission.ts";
 import { comesAgain, type EndFact, isEnd, isForSuccessor, judge, type Mail, weightOf } from "./mail.ts";
 import { outOfPause, pausedIfAsked, resolvedDecision } from "./paused-activity.ts";
 import type { NewInstance } from "./ports/store.ts";
+import { isUndecided, type RemoteAttempt } from "./remote-outcome.ts";
 import { foundOutcome } from "./step-outcomes.ts";
 import { pausedEffect, retriedEffect, TurnPlan } from "./turn-plan.ts";
 import type { Job } from "./turns.ts";
@@ -76,6 +77,10 @@ export interface InstanceHost {
   /** Watches what workflow code calls. */
   readonly guard?: WorkflowGuard | undefined;
   eventSchema(instance: Instance, event: string): { readonly schema?: unknown } | undefined;
+  /** What the run makes of what a worker says of an attempt. */
+  judged(instance: Instance, fact: ActivityCompleted | ActivityFailed, attempt: RemoteAttempt): ActivityCompleted | ActivityFailed;
+  /** Whether what goes to a task queue is for workers elsewhere. */
+  isQueued(queue: string): boolean;
   /** An attempt is due that is to be recorded when there is a place for it: it is to be delivered again then. */
   announce(instance: Instance, attempt: Extract<Incoming, { type: "AttemptStarted" }>): void;
   /** A transactional step failed for good, or it was decided on: the item is to be delivered again, settled, when it is certain that the step was not done. */
@@ -150,6 +155,7 @@ export class Instance implements Job {
       newRunId: (after) => this.#host.newRunId(after),
       limits: this.#host.limits,
       guard: this.#host.guard,
+      isQueued: this.#host.isQueued,
     });
   }
 
@@ -270,7 +276,8 @@ export class Instance implements Job {
   /** The next attempt of what lost its process before, or is to run once at most, is recorded when it begins, and not when it is due. */
   #awaitsPlace(effect: string): boolean {
     const activity = this.state.activities.get(effect);
-    return activity?.state === "Retrying" && (activity.losses >= suspectLosses || activity.semantics === "atMostOnce");
+    if (activity?.state !== "Retrying" || activity.queue !== undefined) return false;
+    return activity.losses >= suspectLosses || activity.semantics === "atMostOnce";
   }
 
   /** Whether it ends a transactional step otherwise than by an attempt, of which one may have committed all the same. */
@@ -286,13 +293,27 @@ export class Instance implements Job {
     switch (fact.type) {
       case "TimerFired":
         return this.#meantByTimer(fact);
+      case "ActivityCompleted":
       case "ActivityFailed":
-        return pausedIfAsked(this.#isOverBudget(fact) ? withoutRetry(fact) : fact, this.state, this.#callOf(fact.effect), this.definition);
+        return this.#meantByOutcome(this.#judged(fact));
       case "InstanceStarted":
         return withAdmission(withTimeouts(fact, this.definition), this.definition, this.#host.group);
       default:
         return fact;
     }
+  }
+
+  #meantByOutcome(fact: ActivityCompleted | ActivityFailed): Incoming {
+    if (fact.type === "ActivityCompleted") return fact;
+    return pausedIfAsked(this.#isOverBudget(fact) ? withoutRetry(fact) : fact, this.state, this.#callOf(fact.effect), this.definition);
+  }
+
+  /** What a worker says of an attempt leaves open what follows. */
+  #judged(fact: ActivityCompleted | ActivityFailed): ActivityCompleted | ActivityFailed {
+    const activity = this.state.activities.get(fact.effect);
+    if (activity?.queue === undefined || !isUndecided(fact)) return fact;
+    const call = this.#callOf(fact.effect);
+    return call === undefined ? fact : this.#host.judged(this, fact, { call, activity, workflowRetry: this.definition?.activityRetry });
   }
 
   /** The timer of a retry means the start of the next attempt, that of a pause the end of its activity's time. */
@@ -406,6 +427,7 @@ export class Instance implements Job {
   }
 }
 
+type ActivityCompleted = Extract<Incoming, { type: "ActivityCompleted" }>;
 type ActivityFailed = Extract<Incoming, { type: "ActivityFailed" }>;
 type ActivityDecided = Extract<Incoming, { type: "ActivityDecided" }>;
 type InstanceStarted = Extract<Incoming, { type: "InstanceStarted" }>;

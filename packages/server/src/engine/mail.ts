@@ -47,10 +47,14 @@ export function judge(state: InstanceState, fact: Incoming): Verdict {
   switch (fact.type) {
     case "InstanceStarted":
       return state.start === undefined ? apply : known;
-    case "ActivityCompleted":
-    case "AttemptLost": {
+    case "ActivityCompleted": {
       const activity = state.activities.get(fact.effect);
       return when(activity?.state === "Running" && activity.attempt === fact.attempt);
+    }
+    case "AttemptLost": {
+      const activity = state.activities.get(fact.effect);
+      if (activity?.state !== "Running" || activity.attempt !== fact.attempt) return stale;
+      return when(fact.losses === undefined || fact.losses === activity.losses);
     }
     case "ActivityFailed":
       return when(mayFail(state.activities.get(fact.effect), fact));

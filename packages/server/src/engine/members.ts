@@ -7,6 +7,8 @@
 import type { Membership, NodeRow, ShardRow } from "./ports/store.ts";
 
 export type Member = Omit<NodeRow, "remaining"> & {
+  /** When its lease ends, by this node's clock, unless it is renewed. */
+  readonly leaseUntil: number;
   /** The shards that it owns, by number. */
   readonly shards: readonly number[];
 };
@@ -15,16 +17,26 @@ export class Members {
   readonly #self: string;
   #byName: ReadonlyMap<string, Member> = new Map();
   #shards: ReadonlyMap<number, ShardRow> = new Map();
+  readonly #listeners = new Set<() => void>();
 
   constructor(self: string) {
     this.#self = self;
   }
 
-  heard({ nodes, shards }: Membership): void {
+  /** `at`: now. */
+  heard({ nodes, shards }: Membership, at: number): void {
     const owned = new Map<string, number[]>(nodes.map(({ node }) => [node, []]));
     for (const { shard, owner } of shards) if (owner !== undefined) owned.get(owner)?.push(shard);
-    this.#byName = new Map(nodes.map(({ remaining: _, ...node }) => [node.node, { ...node, shards: owned.get(node.node) ?? [] }]));
+    this.#byName = new Map(
+      nodes.map(({ remaining, ...node }) => [node.node, { ...node, leaseUntil: at + remaining, shards: owned.get(node.node) ?? [] }]),
+    );
     this.#shards = new Map(shards.map((row) => [row.shard, row]));
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** The listener is called whenever something was heard. */
+  listen(listener: () => void): void {
+    this.#listeners.add(listener);
   }
 
   /** Those that live, by name, this node among them. */

@@ -16,11 +16,21 @@ type EventReceived = Extract<Incoming, { type: "EventReceived" }>;
 
 const defaultUpdateWait = 30_000;
 
+/** How a message gets to its run; `make` gives it its name. */
+export type Delivery = (
+  tenancy: Tenancy,
+  id: string,
+  options: { readonly runId?: string; readonly idempotencyKey?: string },
+  make: (message: string, engine: Engine) => Incoming,
+) => Promise<Delivered>;
+
 export class Messages {
   readonly #tenancy: Tenancy;
+  readonly #delivery: Delivery;
 
-  constructor(tenancy: Tenancy) {
+  constructor(tenancy: Tenancy, delivery: Delivery = deliver) {
     this.#tenancy = tenancy;
+    this.#delivery = delivery;
   }
 
   sendEvent(
@@ -132,31 +142,37 @@ export class Messages {
     return this.#message(id, options, (message) => ({ type: "ResumeRequested", message }));
   }
 
-  /** Resolves when the run's history holds the message. */
-  async #message(
+  #message(
     id: string,
     options: { readonly runId?: string; readonly idempotencyKey?: string },
     make: (message: string, engine: Engine) => Incoming,
   ): Promise<Delivered> {
-    const engine = this.#tenancy.acting();
-    const fact = make(options.idempotencyKey ?? `m-${engine.newRunId()}`, engine);
-    const open = options.runId === undefined ? engine.table.open(this.#tenancy.tenant, id) : undefined;
-    // One that is not durable yet may be refused: then another run has the id.
-    const run = (open?.create === undefined ? open?.identity.run : undefined) ?? (await this.#tenancy.row(engine, id, options.runId)).run;
-    return new Promise((resolve, reject) => {
-      engine.deliver(
-        { tenant: this.#tenancy.tenant, run },
-        {
-          fact,
-          receipt: {
-            accepted: (replayed) => resolve({ replayed }),
-            refused: reject,
-          },
-        },
-      );
-    });
+    return this.#delivery(this.#tenancy, id, options, make);
   }
 }
+
+/** Resolves when the run's history holds the message. */
+const deliver: Delivery = async (tenancy, id, options, make) => {
+  const engine = tenancy.acting();
+  const fact = make(options.idempotencyKey ?? newMessageName(engine), engine);
+  const open = options.runId === undefined ? engine.table.open(tenancy.tenant, id) : undefined;
+  // One that is not durable yet may be refused: then another run has the id.
+  const run = (open?.create === undefined ? open?.identity.run : undefined) ?? (await tenancy.row(engine, id, options.runId)).run;
+  return new Promise((resolve, reject) => {
+    engine.deliver(
+      { tenant: tenancy.tenant, run },
+      {
+        fact,
+        receipt: {
+          accepted: (replayed) => resolve({ replayed }),
+          refused: reject,
+        },
+      },
+    );
+  });
+};
+
+export const newMessageName = (engine: Engine): string => `m-${engine.newRunId()}`;
 
 /** The fact that an event is for its run; `limit` is that of its bytes. */
 export function eventFact(message: string, name: string, payload: unknown, limit: number): EventReceived {

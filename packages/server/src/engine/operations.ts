@@ -9,20 +9,42 @@ import {
 } from "@wovyr/sdk/internal";
 import { staticGraph } from "../graph/static-graph.ts";
 import { Batches } from "./batches.ts";
+import { clusterOf } from "./cluster-description.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import type { Engine } from "./engine.ts";
 import { Forking } from "./forking.ts";
 import { Messages } from "./messages.ts";
 import { Publishing } from "./publishing.ts";
+import { queue } from "./queued-messages.ts";
 import { Reading } from "./reading.ts";
 import { Removal } from "./removal.ts";
 import { Results } from "./results.ts";
 import { Starting } from "./starting.ts";
+import { taskOperations } from "./task-operations.ts";
 import { Tenancy } from "./tenancy.ts";
 import { Transfer } from "./transfer.ts";
 
-/** `engine` throws when there is none yet. `startsInFlight` is shared by all tenants' operations. */
-export function localOperations(tenant: string, engine: () => Engine, startsInFlight: Map<string, Promise<StartResponse>>): Operations {
+export { maxBatch } from "./starting.ts";
+
+/** What is said to a run. */
+export type Sayable = Pick<Operations, "sendEvent" | "wake" | "cancel" | "terminate" | "pause" | "resume" | "decideCompensation">;
+
+/** What this node does by itself, for runs that it owns. */
+export type LocalOperations = Operations & {
+  /** What is made durable for runs that nobody can be asked about now. */
+  readonly withoutOwner: Sayable & Pick<Operations, "start">;
+};
+
+/**
+ * `engine` throws when there is none yet. `startsInFlight` is shared by all tenants' operations. `anywhere` are the operations by which an operation reaches
+ * other runs than the one that it is about.
+ */
+export function localOperations(
+  tenant: string,
+  engine: () => Engine,
+  startsInFlight: Map<string, Promise<StartResponse>>,
+  anywhere: () => Operations,
+): LocalOperations {
   const tenancy = new Tenancy(tenant, engine);
   const reading = new Reading(tenancy);
   const results = new Results(tenancy);
@@ -31,9 +53,10 @@ export function localOperations(tenant: string, engine: () => Engine, startsInFl
   const transfer = new Transfer(tenancy);
   const removal = new Removal(tenancy);
   const batches = new Batches(tenancy, messages);
-  const starting = new Starting(tenancy, results, messages, startsInFlight);
-  const publishing = new Publishing(tenancy, starting);
-  const deadLetters = new DeadLetters(tenancy, messages, starting);
+  const starting = new Starting(tenancy, anywhere, startsInFlight);
+  const publishing = new Publishing(tenancy, anywhere);
+  const deadLetters = new DeadLetters(tenancy, messages, anywhere);
+  const queued = new Messages(tenancy, queue);
   return {
     listWorkflows: async () => {
       const { registry } = engine().options;
@@ -77,7 +100,21 @@ export function localOperations(tenant: string, engine: () => Engine, startsInFl
     getBatchOperation: (id) => batches.get(id),
     cancelBatchOperation: (id, options) => batches.cancel(id, options),
 
+    cluster: async () => clusterOf(engine()),
+    ...taskOperations(engine),
+
     health: async () => healthOf(engine()),
+
+    withoutOwner: {
+      start: (request) => starting.startWithoutOwner(request),
+      sendEvent: (id, event, payload, options) => queued.sendEvent(id, event, payload, options),
+      wake: (id, options) => queued.wake(id, options),
+      cancel: (id, options) => queued.cancel(id, options),
+      terminate: (id, options) => queued.terminate(id, options),
+      pause: (id, options) => queued.pause(id, options),
+      resume: (id, options) => queued.resume(id, options),
+      decideCompensation: (id, effect, decision, options) => queued.decideCompensation(id, effect, decision, options),
+    },
   };
 }
 

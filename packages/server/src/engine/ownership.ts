@@ -250,7 +250,7 @@ export class Ownership {
     if (this.#stopped) return undefined;
     const lapsed = this.#validUntil !== Number.NEGATIVE_INFINITY && !this.holds;
     this.#validUntil = sent + lease;
-    this.members.heard(heard);
+    this.members.heard(heard, clock.now());
     this.#first = heard.shards[0]?.shard ?? 0;
     this.#compare(heard, give);
     if (lapsed) this.#options.resumed();
@@ -281,6 +281,7 @@ export class Ownership {
     const most = Math.floor(lease / 3);
     if (this.members.alone) {
       this.#lookIn(most);
+      this.#options.looked();
       return;
     }
     const { all } = this.members;

@@ -7,11 +7,19 @@
  * 3. Said again, it is the same one: what it had not delivered or started is delivered and started, and nothing twice.
  */
 import { ApiError } from "@wovyr/sdk";
-import { checkEventKey, checkName, digest, encodePayload, type Incoming, type Published, parse } from "@wovyr/sdk/internal";
+import {
+  checkEventKey,
+  checkName,
+  digest,
+  encodePayload,
+  type Incoming,
+  type Operations,
+  type Published,
+  parse,
+} from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import { type PublishOutcome, publicationMessage } from "./ports/store.ts";
 import { startKeyLife } from "./start.ts";
-import type { Starting } from "./starting.ts";
 import type { Tenancy } from "./tenancy.ts";
 
 type Started = Published["started"][number];
@@ -29,11 +37,12 @@ const triggersAgain = startKeyLife - 3_600_000;
 
 export class Publishing {
   readonly #tenancy: Tenancy;
-  readonly #starting: Starting;
+  readonly #anywhere: () => Pick<Operations, "start">;
 
-  constructor(tenancy: Tenancy, starting: Starting) {
+  /** `anywhere` starts what is triggered. */
+  constructor(tenancy: Tenancy, anywhere: () => Pick<Operations, "start">) {
     this.#tenancy = tenancy;
-    this.#starting = starting;
+    this.#anywhere = anywhere;
   }
 
   async publish(
@@ -84,6 +93,7 @@ export class Publishing {
     // What a run found when it looked back may be on its way to it, and comes first.
     else if (owned.length > readOneByOne) engine.inbox.sweep();
     else for (const { run } of owned) engine.inbox.deliver({ tenant, run });
+    engine.wakeUps.tell(delivered.map(({ shard }) => shard));
     // The next owner has read the inbox, perhaps before this was in it: told again, it reads it again.
     if (!engine.ownership.holds) throw new ApiError("This node no longer owns its shards; try again.", { code: "NOT_OWNER" });
   }
@@ -102,7 +112,7 @@ export class Publishing {
     // No idempotency key of a caller holds a space.
     const idempotencyKey = `publication ${id}`;
     const starts = triggers.map(async ({ workflow, input }): Promise<Started> => {
-      const started = await this.#starting.start({ workflow, input, idempotencyKey });
+      const started = await this.#anywhere().start({ workflow, input, idempotencyKey });
       return { workflow, id: started.id, runId: started.runId };
     });
     const outcomes = await Promise.allSettled(starts);

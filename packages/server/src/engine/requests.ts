@@ -12,11 +12,9 @@
 import { ApiError, type ErrorCode, WovyrError } from "@wovyr/sdk";
 import { decodePayload, errorCodes, type Incoming } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
-import { Messages } from "./messages.ts";
 import { type AppRequest, type AppRequests, publicationMessage, StoreUnavailableError } from "./ports/store.ts";
 import { Publishing } from "./publishing.ts";
-import { Results } from "./results.ts";
-import { Starting } from "./starting.ts";
+import { routedOperations } from "./routed-operations.ts";
 import { Tenancy } from "./tenancy.ts";
 
 /** How long a request waits at most until it is looked for, in milliseconds, while the node keeps up. */
@@ -158,8 +156,9 @@ export class Requests {
   #publisher(tenant: string): Publishing {
     const known = this.#publishing.get(tenant);
     if (known !== undefined) return known;
-    const tenancy = new Tenancy(tenant, () => this.#engine);
-    const made = new Publishing(tenancy, new Starting(tenancy, new Results(tenancy), new Messages(tenancy), new Map()));
+    const engine = () => this.#engine;
+    const anywhere = routedOperations(tenant, engine, new Map());
+    const made = new Publishing(new Tenancy(tenant, engine), () => anywhere);
     this.#publishing.set(tenant, made);
     return made;
   }

@@ -239,9 +239,11 @@ export class Settlement {
       else this.#startChild(tenant, write.run, write.shard, start);
     }
     if (write.successor !== undefined) void this.#engine.revival.load(write.successor.row);
-    for (const send of sends)
-      if (this.#engine.mayEnter(this.#engine.shardOf(tenant, send.id)))
-        this.#engine.deliver({ tenant, run: send.run }, { fact: send.fact, inbox: send.message });
+    for (const send of sends) {
+      const to = this.#engine.shardOf(tenant, send.id);
+      if (this.#engine.mayEnter(to)) this.#engine.deliver({ tenant, run: send.run }, { fact: send.fact, inbox: send.message });
+      else this.#engine.wakeUps.tell([to]);
+    }
   }
 
   /** Tells a run that its child's id is taken, and by which run. The message that is in its inbox, for the case of a crash, does not say the latter. */
@@ -257,7 +259,10 @@ export class Settlement {
 
   #startChild(tenant: string, run: string, shard: number, fact: Start["fact"]): void {
     // It is in its inbox for whoever owns it.
-    if (!this.#engine.mayEnter(shard)) return;
+    if (!this.#engine.mayEnter(shard)) {
+      this.#engine.wakeUps.tell([shard]);
+      return;
+    }
     if (this.#engine.table.get(run) !== undefined || this.#engine.revival.has(run)) return;
     const { id, workflow, version, correlationId, parent } = fact;
     if (this.#engine.options.registry.find(workflow, version) === undefined)

@@ -5,18 +5,17 @@
  * 2. The same key with the same request is one start, however often it is asked for and from how many callers at once.
  */
 import { ApiError } from "@wovyr/sdk";
-import type { BatchItem, ClosedResult, StartRequest, StartResponse, Status, WorkflowDefinition } from "@wovyr/sdk/internal";
+import type { BatchItem, ClosedResult, Operations, StartRequest, StartResponse, Status, WorkflowDefinition } from "@wovyr/sdk/internal";
 import { replacement, replaceStart } from "./debouncing.ts";
 import type { Engine } from "./engine.ts";
-import type { Mail } from "./mail.ts";
-import type { Messages } from "./messages.ts";
+import { type Mail, mailIdentity } from "./mail.ts";
 import type { InstanceRow } from "./ports/store.ts";
-import { closedResult, isClosedResult, type Results } from "./results.ts";
+import { closedResult, isClosedResult } from "./results.ts";
 import { eventKey, instanceExists, newStart, type Start, StartRefused, startEvent, startedRunGone, startKeyConflict } from "./start.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { statusOf } from "./views.ts";
 
-const maxBatch = 1_000;
+export const maxBatch = 1_000;
 /** How long a start waits for the end of the singleton that it has cancelled, in milliseconds. */
 const singletonPatience = 20_000;
 
@@ -25,15 +24,17 @@ type FirstResult = ReturnType<typeof closedResult>;
 
 export class Starting {
   readonly #tenancy: Tenancy;
-  readonly #results: Results;
-  readonly #messages: Messages;
+  readonly #anywhere: () => Pick<Operations, "result" | "sendEvent" | "cancel">;
   readonly #startsInFlight: Map<string, Promise<StartResponse>>;
 
-  /** `startsInFlight` is shared by all tenants. */
-  constructor(tenancy: Tenancy, results: Results, messages: Messages, startsInFlight: Map<string, Promise<StartResponse>>) {
+  /** `anywhere` reaches runs that are there already; `startsInFlight` is shared by all tenants. */
+  constructor(
+    tenancy: Tenancy,
+    anywhere: () => Pick<Operations, "result" | "sendEvent" | "cancel">,
+    startsInFlight: Map<string, Promise<StartResponse>>,
+  ) {
     this.#tenancy = tenancy;
-    this.#results = results;
-    this.#messages = messages;
+    this.#anywhere = anywhere;
     this.#startsInFlight = startsInFlight;
   }
 
@@ -83,7 +84,7 @@ export class Starting {
       engine.table.open(this.#tenancy.tenant, id) !== undefined &&
       start.create.startKey === undefined
     )
-      return this.#taken(engine, definition, start, request);
+      return this.#taken(engine, definition, start, request, () => this.#startOnce(request));
     const wait = request.wait ?? 0;
     const result = wait > 0 ? this.#resultOf(engine, start, wait, request.signal) : undefined;
     let status: Status = "Running";
@@ -97,7 +98,7 @@ export class Starting {
       });
     } catch (error) {
       result?.giveUp();
-      if (error instanceof StartRefused) return this.#taken(engine, definition, start, request);
+      if (error instanceof StartRefused) return this.#taken(engine, definition, start, request, () => this.#startOnce(request));
       throw error;
     }
     const first = await result?.promise;
@@ -112,15 +113,54 @@ export class Starting {
     };
   }
 
+  /** Makes a run durable for whoever will own it: its start is in its inbox. */
+  async startWithoutOwner(request: StartRequest): Promise<StartResponse> {
+    const engine = this.#tenancy.engine();
+    const { registry, store, clock, limits } = engine.options;
+    const definition = registry.forStart(request.workflow, request.version);
+    const start = this.#startOf(engine, definition, request);
+    const event = startEvent(definition, request, { newId: () => engine.newRunId(), limit: limits.execution.payload });
+    const { id, run, shard } = start.identity;
+    const { workflow, version, correlationId = id, startKey } = start.create;
+    const outcome = await store.importRun({
+      row: {
+        tenant: this.#tenancy.tenant,
+        run,
+        id,
+        shard,
+        workflow,
+        version,
+        correlationId,
+        status: "open",
+        busy: false,
+        tail: 0,
+        createdAt: clock.now(),
+      },
+      attributes: {},
+      turns: [],
+      inbox: await Promise.all(
+        [start.fact, ...(event === undefined ? [] : [event])].map(async (fact) => ({
+          message: mailIdentity(fact),
+          fact: await engine.rows.encodeFact(fact),
+        })),
+      ),
+      ...(startKey !== undefined && { startKey }),
+    });
+    if (outcome !== "done") return this.#taken(engine, definition, start, request, () => this.startWithoutOwner(request));
+    engine.wakeUps.arrived({ tenant: this.#tenancy.tenant, run }, shard);
+    return { id, runId: run, status: "Running", created: true, replayed: false };
+  }
+
   /** The result of a chain of runs, if it comes in time. */
   async #closedIn(id: string, runId: string, wait: number, signal: AbortSignal | undefined): Promise<ClosedResult | undefined> {
-    const result = await this.#results.result(id, { runId, wait, ...(signal !== undefined && { signal }) });
+    const result = await this.#anywhere().result(id, { runId, wait, ...(signal !== undefined && { signal }) });
     return isClosedResult(result) ? result : undefined;
   }
 
   #startOf(engine: Engine, definition: WorkflowDefinition, request: StartRequest): Start {
     const { tenant } = this.#tenancy;
-    const run = engine.newRunId();
+    // Without an id of its own it has that of its run: one by which it is this node's.
+    const run = request.id === undefined ? engine.newOwnRunId(tenant) : engine.newRunId();
     const { limits, clock } = engine.options;
     const making = { run, seed: engine.newSeed(), now: clock.now(), limit: limits.execution.payload };
     const { create, fact } = newStart(definition, request, making);
@@ -159,14 +199,20 @@ export class Starting {
   }
 
   /** An identity of the start is in use: answer a repeated request again, return the instance that is there, or say which it is. */
-  async #taken(engine: Engine, definition: WorkflowDefinition, start: Start, request: StartRequest): Promise<StartResponse> {
+  async #taken(
+    engine: Engine,
+    definition: WorkflowDefinition,
+    start: Start,
+    request: StartRequest,
+    again: () => Promise<StartResponse>,
+  ): Promise<StartResponse> {
     const { store } = engine.options;
     const { id, workflow } = start.identity;
     const { startKey } = start.create;
     if (startKey !== undefined) {
       const known = await store.findStartKey(this.#tenancy.tenant, workflow, startKey.key);
       if (known !== undefined && definition.debounce !== undefined)
-        return this.#replaced(engine, definition.debounce.period, start, known.run, request);
+        return this.#replaced(engine, definition.debounce.period, start, known.run, request, again);
       if (known !== undefined) return this.#again(engine, known, startKey, request);
     }
     const open = await store.findInstance(this.#tenancy.tenant, id);
@@ -176,12 +222,12 @@ export class Starting {
       if (unavailable !== undefined) throw unavailable;
       // It closed meanwhile: the id is free. Or it is about to be written: its turn has to be made.
       await new Promise<void>((resolve) => engine.options.loop.immediate(resolve));
-      return this.#startOnce(request);
+      return again();
     }
     if (request.event !== undefined && open.workflow === workflow) {
       const { name, payload } = request.event;
       const idempotencyKey = eventKey(request);
-      const { replayed } = await this.#messages.sendEvent(id, name, payload, {
+      const { replayed } = await this.#anywhere().sendEvent(id, name, payload, {
         runId: open.run,
         ...(idempotencyKey !== undefined && { idempotencyKey }),
       });
@@ -190,13 +236,20 @@ export class Starting {
     if (open.workflow === workflow) {
       const { onConflict = definition.singleton?.onConflict } = request;
       if (onConflict === "return" || onConflict === "skip") return this.#existing(open, false, request);
-      if (onConflict === "cancel") return this.#inPlaceOf(open, request);
+      if (onConflict === "cancel") return this.#inPlaceOf(open, request, again);
     }
     throw instanceExists(id, open);
   }
 
   /** A debounced start takes the place of the one before it; where that one has begun it is the first of the next. */
-  async #replaced(engine: Engine, period: number, start: Start, run: string, request: StartRequest): Promise<StartResponse> {
+  async #replaced(
+    engine: Engine,
+    period: number,
+    start: Start,
+    run: string,
+    request: StartRequest,
+    again: () => Promise<StartResponse>,
+  ): Promise<StartResponse> {
     const { tenant } = this.#tenancy;
     const { store } = engine.options;
     const message = request.idempotencyKey ?? `m-${engine.newRunId()}`;
@@ -204,22 +257,24 @@ export class Starting {
     const row = await store.getInstance({ tenant, run });
     if (replaced !== undefined && row !== undefined) return { ...(await this.#existing(row, false, request)), replayed: replaced.replayed };
     await store.dropStartKey(tenant, start.identity.workflow, start.create.startKey?.key ?? "", run);
-    return this.#startOnce(request);
+    return again();
   }
 
   /** A singleton is cancelled, and another one takes its place when it has ended. */
-  async #inPlaceOf(open: InstanceRow, request: StartRequest): Promise<StartResponse> {
+  async #inPlaceOf(open: InstanceRow, request: StartRequest, again: () => Promise<StartResponse>): Promise<StartResponse> {
     const reason = "cancelled by a start of the same singleton, which takes its place";
-    await this.#messages.cancel(open.id, { runId: open.run, reason }).catch((error: unknown) => {
-      if (!(error instanceof ApiError && error.code === "INSTANCE_CLOSED")) throw error;
-    });
+    await this.#anywhere()
+      .cancel(open.id, { runId: open.run, reason })
+      .catch((error: unknown) => {
+        if (!(error instanceof ApiError && error.code === "INSTANCE_CLOSED")) throw error;
+      });
     const { signal } = request;
-    const ended = await this.#results.result(open.id, {
+    const ended = await this.#anywhere().result(open.id, {
       runId: open.run,
       wait: singletonPatience,
       ...(signal !== undefined && { signal }),
     });
-    if (isClosedResult(ended)) return this.#startOnce(request);
+    if (isClosedResult(ended)) return again();
     throw new ApiError(
       `The run ${open.run} of singleton "${open.id}" was cancelled and has not ended within ${singletonPatience / 1_000} s; try again.`,
       { code: "SINGLETON_BUSY", retryAfter: 1_000 },
@@ -242,7 +297,7 @@ export class Starting {
   }
 
   async #existing(row: InstanceRow, replayed: boolean, request: StartRequest): Promise<StartResponse> {
-    const result = request.wait === undefined ? undefined : await this.#results.result(row.id, { runId: row.run, wait: request.wait });
+    const result = request.wait === undefined ? undefined : await this.#anywhere().result(row.id, { runId: row.run, wait: request.wait });
     const status = result?.status ?? statusOf(row);
     return {
       id: row.id,

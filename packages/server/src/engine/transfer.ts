@@ -85,7 +85,7 @@ export class Transfer {
     checkDistinct(runs);
     await this.#checkFree(engine, runs);
     for (const [done, run] of runs.entries()) await this.#write(engine, run, done);
-    for (const { row } of runs) if (row.closedAt === undefined) void engine.revival.load(row);
+    for (const { row } of runs) if (row.closedAt === undefined) engine.wakeUps.arrived(row, row.shard);
     return runs.map(({ row }) => ({ id: row.id, runId: row.run, status: statusOf({ ...row, nonce: "", attributes: {} }) }));
   }
 

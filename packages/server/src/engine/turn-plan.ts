@@ -62,6 +62,7 @@ export class TurnPlan {
   #waitsDone: EffectId[] | undefined;
   /** Events and keys of which the turn was told publications. */
   #publications: Set<string> | undefined;
+  #tasksDone: Set<EffectId> | undefined;
   #sends: Send[] | undefined;
   #deadLetters: Map<EffectId, GivenUp> | undefined;
   #deadLettersDone: Set<EffectId> | undefined;
@@ -113,6 +114,15 @@ export class TurnPlan {
   /** Waits of turns before that are over. */
   get waitsDone(): readonly EffectId[] {
     return this.#waitsDone ?? nothing;
+  }
+
+  get endsTasks(): boolean {
+    return this.#tasksDone !== undefined;
+  }
+
+  /** Effects whose tasks no worker is to take any more. */
+  get tasksDone(): Iterable<EffectId> {
+    return this.#tasksDone ?? nothing;
   }
 
   get sends(): readonly Send[] {
@@ -206,6 +216,7 @@ export class TurnPlan {
       case "InstanceCompensationFailed":
       case "InstanceContinuedAsNew":
         this.closing = fact;
+        for (const effect of state.activities.keys()) this.#endTask(effect, state);
         return;
       case "EventAwaited":
         this.#wait(fact.effect, fact);
@@ -281,6 +292,12 @@ export class TurnPlan {
   #stop(effect: EffectId): void {
     this.#stopped ??= [];
     this.#stopped.push(effect);
+  }
+
+  #endTask(effect: EffectId, state: InstanceState): void {
+    if (state.activities.get(effect)?.queue === undefined) return;
+    this.#tasksDone ??= new Set();
+    this.#tasksDone.add(effect);
   }
 
   #send(send: Send): void {
@@ -360,6 +377,7 @@ export class TurnPlan {
     const activity = state.activities.get(effect);
     if (activity !== undefined) {
       this.#abandon(effect, state);
+      this.#endTask(effect, state);
       if (activity.state === "Retrying") this.#endTimer(retryTimer(effect));
       else if (activity.state === "Paused") this.#endPause(effect, state);
       else this.#attempts?.delete(effect);
@@ -375,6 +393,7 @@ export class TurnPlan {
 
   #activityFailed({ effect, attempt, failure, retryAt, paused, pausedUntil }: ActivityFailed, state: InstanceState): void {
     const activity = state.activities.get(effect);
+    this.#endTask(effect, state);
     if (retryAt !== undefined) {
       // The timers of a run that takes no step start when it goes on.
       if (!state.held) this.#startTimer(retryTimer(effect), retryAt);

@@ -25,6 +25,8 @@ import type {
   TurnWrite,
   WaitWrite,
 } from "./ports/store.ts";
+import type { TaskWrite } from "./ports/tasks.ts";
+import { taskWrites } from "./task-writes.ts";
 import type { ChildToStart, GivenUp, Send, TurnPlan } from "./turn-plan.ts";
 
 /** What the engine lends for it. */
@@ -53,6 +55,19 @@ export type PreparedTurn = {
 
 /** Synchronous unless a payload codec is at work, or the run is reset. */
 export function prepareTurn(instance: Instance, turn: OpenTurn, context: TurnWriteContext): PreparedTurn | Promise<PreparedTurn> {
+  const prepared = preparedForNext(instance, turn, context);
+  const tasks = taskWrites(instance, turn, context.rows);
+  if (tasks === undefined) return prepared;
+  if (!(prepared instanceof Promise || tasks instanceof Promise)) return withTasks(prepared, tasks);
+  return Promise.all([prepared, tasks]).then((both) => withTasks(...both));
+}
+
+const withTasks = (prepared: PreparedTurn, tasks: readonly TaskWrite[]): PreparedTurn => ({
+  ...prepared,
+  write: { ...prepared.write, tasks },
+});
+
+function preparedForNext(instance: Instance, turn: OpenTurn, context: TurnWriteContext): PreparedTurn | Promise<PreparedTurn> {
   const { reset } = turn.plan;
   if (reset === undefined) return preparedAlone(instance, turn, context);
   return Promise.all([preparedAlone(instance, turn, context), context.successorOf(instance, turn, reset)]).then(
@@ -125,6 +140,7 @@ function turnWrite(
     consumed: consumedOf(turn),
     deadLetters,
     deadLettersDone: [...plan.deadLettersDone],
+    ...(plan.endsTasks && { tasksDone: [...plan.tasksDone] }),
   };
 }
 

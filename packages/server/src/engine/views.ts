@@ -151,7 +151,7 @@ function admissionWait(admission: Admission | undefined): Pick<InstanceDescripti
 function activityView(
   run: string,
   effect: string,
-  { name, state, attempt, lastFailure, retryAt, losses, heartbeat, priority }: Readonly<OpenActivity>,
+  { name, state, attempt, lastFailure, retryAt, losses, heartbeat, priority, queue }: Readonly<OpenActivity>,
   circuit: Circuit | undefined,
   waitingFor: AttemptWait | undefined,
 ): InstanceDescription["activities"][number] {
@@ -163,6 +163,7 @@ function activityView(
     ...(lastFailure !== undefined && { lastFailure: viewOfFailure(lastFailure) }),
     ...(state === "Retrying" && retryAt !== undefined && { nextRetryAt: new Date(retryAt) }),
     ...(state === "Paused" && { deadLetter: deadLetterId({ kind: "activity", run, effect, attempts: attempt }) }),
+    ...(queue !== undefined && { queue }),
     ...(losses > 0 && { losses }),
     ...(heartbeat !== undefined && { lastHeartbeat: decodePayload(heartbeat) }),
     ...(circuit !== undefined && { circuit }),

@@ -6,8 +6,9 @@
  * 3. Every error is answered as problem details. Only a fault of ours is a 500, and it is logged.
  */
 import { type OperationId, type Operations, type Route, routes } from "@wovyr/sdk/internal";
-import type { FastifyInstance, FastifyPluginAsync } from "fastify";
+import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from "fastify";
 import { bodyReader } from "./body.ts";
+import { anybody, callerOf } from "./caller.ts";
 import { deadLetterHandlers } from "./dead-letter-handlers.ts";
 import { Drain } from "./drain.ts";
 import { EventStreams } from "./event-streams.ts";
@@ -23,11 +24,14 @@ import { answerProblems, answerUnknown } from "./scope.ts";
 import { serverHandlers } from "./server-handlers.ts";
 import { startHandlers } from "./start-handlers.ts";
 import { streamHandler } from "./stream-handler.ts";
+import { taskHandlers } from "./task-handlers.ts";
 import { workflowHandlers } from "./workflow-handlers.ts";
 
 export type HttpApiOptions = {
   /** What the API offers, bound to a tenant. */
   readonly operations: (tenant: string) => Operations;
+  /** What it offers to the other nodes of its cluster, and the secret that they show; without, it takes no requests from them. */
+  readonly cluster?: { readonly forwarded: (tenant: string) => Operations; readonly secret: string | undefined };
   /** Where faults are logged; default: Fastify's logger. */
   readonly log?: HttpLog;
   /** Bytes; default 4 MiB. */
@@ -93,13 +97,18 @@ export async function mountApi(app: FastifyInstance, options: HttpApiOptions, dr
     ...publishHandler,
     ...operationHandlers,
     ...streamHandler(streams),
+    ...taskHandlers(polls),
     ...serverHandlers(
       () => openapiDocument(prefix),
       () => drain.closing,
     ),
   };
 
-  const context = { operations: options.operations, log: options.log, prefix };
+  const operations = (request: FastifyRequest): Operations => {
+    const { tenant, forwarded } = options.cluster === undefined ? anybody : callerOf(request, options.cluster.secret);
+    return forwarded && options.cluster !== undefined ? options.cluster.forwarded(tenant) : options.operations(tenant);
+  };
+  const context = { operations, log: options.log, prefix };
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", bodyReader(bodyLimit));
   if (prefix !== "") answerUnknown(app);

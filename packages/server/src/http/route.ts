@@ -9,10 +9,9 @@ import type { AnyHandler } from "./handler.ts";
 import type { HttpLog } from "./http-log.ts";
 import { idempotencyKeyOf } from "./idempotency-key.ts";
 import { logLate, sendProblem } from "./problem-reply.ts";
-import { tenantOf } from "./tenant.ts";
 
 export type RouteContext = {
-  readonly operations: (tenant: string) => Operations;
+  readonly operations: (request: FastifyRequest) => Operations;
   readonly log: HttpLog | undefined;
   /** The prefix that the API is mounted under, or an empty text. */
   readonly prefix: string;
@@ -32,7 +31,7 @@ export function addRoute(app: FastifyInstance, route: Route, handler: AnyHandler
     for (const name in names) checkName(names[name], `the ${name} in the path`);
     const view = viewOf(request.headers.accept);
     const call = {
-      operations: operations(tenantOf(request)),
+      operations: operations(request),
       names,
       idempotencyKey: route.changes && idempotencyKeyOf(request),
       query: readQuery(query, searchOf(request)),

@@ -2,7 +2,10 @@ import type { Operations } from "@wovyr/sdk/internal";
 import type { Handlers } from "./handler.ts";
 
 /** Operations of the server itself; `document` gives the OpenAPI document. */
-export function serverHandlers(document: () => object, closing: () => boolean): Pick<Handlers, "live" | "ready" | "openapi"> {
+export function serverHandlers(
+  document: () => object,
+  closing: () => boolean,
+): Pick<Handlers, "live" | "ready" | "openapi" | "getCluster"> {
   return {
     async live() {
       return { status: 200, value: { status: "live" } };
@@ -11,6 +14,10 @@ export function serverHandlers(document: () => object, closing: () => boolean): 
     async ready({ operations }) {
       const health = closing() ? { ready: false, reason: "shutting down" } : await healthOf(operations);
       return { status: health.ready ? 200 : 503, value: health };
+    },
+
+    async getCluster({ operations }) {
+      return { status: 200, value: await operations.cluster() };
     },
 
     async openapi() {

@@ -3,13 +3,15 @@
 /** `host:pid:nonce`. */
 export const processName = (host: string, pid: number, nonce: string): string => `${host}:${pid}:${nonce}`;
 
+/** The machine that a process runs on. */
+export const hostOfProcess = (name: string): string => name.split(":").slice(0, -2).join(":");
+
 /** Processes of this host that no longer exist: their shards need no lease to run out. */
 export function deadProcesses(names: readonly string[], host: string): string[] {
   return names.filter((name) => {
     const parts = name.split(":");
     const pid = Number(parts[parts.length - 2]);
-    const itsHost = parts.slice(0, -2).join(":");
-    return itsHost === host && Number.isInteger(pid) && pid > 0 && !isAlive(pid);
+    return hostOfProcess(name) === host && Number.isInteger(pid) && pid > 0 && !isAlive(pid);
   });
 }
 

@@ -16,6 +16,7 @@ import {
   type Flush,
   type FlushOutcome,
   type Heartbeat,
+  type Hints,
   type InboxMessage,
   type InstanceKey,
   type InstanceRow,
@@ -28,10 +29,13 @@ import {
   type StoreProvider,
   StoreUnavailableError,
 } from "../engine/ports/store.ts";
+import type { TaskStore } from "../engine/ports/tasks.ts";
 import { isLater } from "./latest-heartbeats.ts";
 import { least } from "./memory/heap.ts";
+import { MemoryHints } from "./memory/hints.ts";
 import { type RunRecord, toRow } from "./memory/run-record.ts";
 import { startSlot, Tables } from "./memory/tables.ts";
+import { memoryTasks } from "./memory/tasks.ts";
 import { earliest } from "./memory/timer-queue.ts";
 import { checkImport, checkStorable, messageProblem } from "./storable.ts";
 import { compareText } from "./text-order.ts";
@@ -39,12 +43,13 @@ import { compareText } from "./text-order.ts";
 /** A store that lives as long as the provider: open it again and the data is still there. */
 export function memoryStore({ shared = false }: { readonly shared?: boolean | undefined } = {}): StoreProvider {
   const tables = new Tables();
+  const hints = shared ? new MemoryHints() : undefined;
   return {
     kind: "memory",
     shared,
     async open(options: StoreOptions): Promise<Store> {
       if (!shared) tables.shards.releaseAll();
-      return new MemoryStore(tables, options.now);
+      return new MemoryStore(tables, options.now, hints);
     },
   };
 }
@@ -54,11 +59,16 @@ class MemoryStore implements Store {
   readonly strikes = { kind: "none" } as const;
   readonly #tables: Tables;
   readonly #now: () => number;
+  readonly hints: Hints | undefined;
   #closed = false;
 
-  constructor(tables: Tables, now: () => number) {
+  readonly tasks: TaskStore;
+
+  constructor(tables: Tables, now: () => number, hints: Hints | undefined) {
     this.#tables = tables;
     this.#now = now;
+    this.hints = hints;
+    this.tasks = memoryTasks(() => this.#open(), now);
   }
 
   async beat(beat: Beat) {
@@ -72,7 +82,7 @@ class MemoryStore implements Store {
   }
 
   async commit(flush: Flush): Promise<FlushOutcome> {
-    return this.#open().commit(flush);
+    return this.#open().commit(flush, this.#now());
   }
 
   async post(messages: readonly InboxMessage[]) {

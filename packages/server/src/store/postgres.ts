@@ -4,10 +4,12 @@
  * 1. Opening fails within seconds when the database cannot be reached, with a message that names host, port and database but never a password.
  * 2. Once open, a lost connection is only ever a `StoreUnavailableError` of the statements it met; the next ones connect again.
  */
+import { randomBytes } from "node:crypto";
 import { WovyrError } from "@wovyr/sdk";
 import { checkOptions, wholeNumber } from "@wovyr/sdk/internal";
 import { type StoreOptions, type StoreProvider, StoreUnavailableError } from "../engine/ports/store.ts";
 import { PostgresDriver } from "./postgres/driver.ts";
+import { PostgresHints } from "./postgres/hints.ts";
 import { PostgresStepTransactions } from "./postgres/step-transactions.ts";
 import { DriverError } from "./sql/driver.ts";
 import { migrate, readMigrations } from "./sql/migrate.ts";
@@ -22,6 +24,11 @@ export type PostgresStoreOptions = {
   readonly readConnections?: number;
   /** How long a statement may take before its outcome counts as unknown, in milliseconds. Default 60000. */
   readonly statementDeadline?: number;
+  /**
+   * Whether nodes wake each other by LISTEN and NOTIFY, on a connection of their own; without, they find what is for them by looking more often. A URL
+   * leads that connection past a pooler in transaction mode, which passes no notifications on. Default: true where statements are prepared.
+   */
+  readonly listen?: boolean | string;
   /** Of transactional activities. */
   readonly transactions?: {
     /** Connections of their own, and so how many of them run at once; the others wait. Default 5. */
@@ -37,7 +44,9 @@ const connectTimeout = 4_000;
 /** A store in a Postgres database (15 or newer), in its schema `wovyr`; the first process that opens it creates the tables. */
 export function postgresStore(url: string, options: PostgresStoreOptions = {}): StoreProvider {
   const place = describe(url);
-  const { transactions = {} } = options;
+  const { transactions = {}, prepare = true, listen = prepare } = options;
+  const listenUrl = listen === true ? url : listen;
+  if (listenUrl !== false) describe(listenUrl);
   checkOptions(transactions, ["max", "idleTimeout"], "postgresStore's transactions");
   const max = wholeNumber(transactions.max ?? 5, 1, "transactions.max");
   const idleTimeout = wholeNumber(transactions.idleTimeout ?? 60_000, 1, "transactions.idleTimeout");
@@ -46,7 +55,7 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
     shared: true,
     async open({ log }: StoreOptions) {
       let opened = false;
-      const connection = { url, prepare: options.prepare ?? true, connectTimeout };
+      const connection = { url, prepare, connectTimeout };
       const statementDeadline = options.statementDeadline ?? 60_000;
       const driver = new PostgresDriver({
         ...connection,
@@ -74,7 +83,19 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
         statementDeadline,
         query: (lane, text, params) => driver.query(lane, text, params),
       });
-      return new SqlStore("postgres", driver, { kind: "postgres", url }, steps);
+      const hints =
+        listenUrl === false
+          ? undefined
+          : new PostgresHints({
+              url: listenUrl,
+              connectTimeout,
+              name: randomBytes(8).toString("hex"),
+              heard(failure) {
+                if (failure === undefined) log.info("nodes wake each other by NOTIFY");
+                else log.warn(`notifications of Postgres are not heard; nodes look more often until they are: ${failure.message}`);
+              },
+            });
+      return new SqlStore("postgres", driver, { kind: "postgres", url }, steps, hints);
     },
   };
 }

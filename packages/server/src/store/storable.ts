@@ -13,6 +13,7 @@ import {
   type RunImport,
   type TurnWrite,
 } from "../engine/ports/store.ts";
+import type { TaskWrite } from "../engine/ports/tasks.ts";
 
 export function isStorable(text: string): boolean {
   return !text.includes("\u0000") && !text.includes("\u001f") && text.isWellFormed();
@@ -80,6 +81,11 @@ function badTurnField(turn: TurnWrite): string | undefined {
     if (field !== undefined) return `deadLetters.${field}`;
   }
   for (const effect of turn.deadLettersDone) if (!isStorable(effect)) return "deadLettersDone";
+  for (const task of turn.tasks ?? []) {
+    const field = badTaskField(task);
+    if (field !== undefined) return `tasks.${field}`;
+  }
+  for (const effect of turn.tasksDone ?? []) if (!isStorable(effect)) return "tasksDone";
   const field = turn.successor === undefined ? undefined : badImportField(turn.successor);
   return field === undefined ? undefined : `successor.${field}`;
 }
@@ -101,6 +107,11 @@ function badImportField({ row, turns, inbox, startKey }: RunImport): string | un
   if (!isOpenStatus(row.status)) return undefined;
   for (const { message, fact } of inbox) if (!isStorable(message) || !isStorable(fact)) return "inbox";
   return undefined;
+}
+
+function badTaskField({ requires, startWithin, closeWithin, runWithin, beatWithin, attempt, losses, priority, ...texts }: TaskWrite) {
+  const field = Object.entries(texts).find(([, text]) => text !== undefined && !isStorable(text))?.[0];
+  return field ?? (requires.every(isStorable) ? undefined : "requires");
 }
 
 function badLetterField({ effect, name, failure }: DeadLetterWrite): string | undefined {

@@ -149,6 +149,7 @@ for (const seed of seeds)
     const cluster = new Cluster([whole, part], seed);
     current = cluster;
     const { random } = cluster;
+    cluster.flaky = seed % 2 === 0 ? 0 : 0.02;
     for (let count = 0; count < 3; count += 1) cluster.join();
     await cluster.advance(2_000);
     const runs = 24;
@@ -175,7 +176,11 @@ for (const seed of seeds)
       disturb(cluster);
       await cluster.advance(random.below(4_000));
     }
-    for (const node of cluster.nodes) if (node.frozen) node.thaw();
+    for (const node of cluster.nodes) {
+      if (node.frozen) node.thaw();
+      node.cutOff = false;
+    }
+    cluster.flaky = 0;
     if (cluster.alive.length === 0) cluster.join();
     try {
       await cluster.until("everything ends", () => over, 120_000);
@@ -216,7 +221,7 @@ function disturb(cluster: Cluster): void {
   const { alive } = cluster;
   const one = alive[random.below(Math.max(1, alive.length))];
   const frozen = cluster.nodes.filter((node) => node.frozen);
-  switch (random.below(6)) {
+  switch (random.below(7)) {
     case 0:
     case 1:
       if (alive.length < 5) cluster.join();
@@ -230,7 +235,11 @@ function disturb(cluster: Cluster): void {
     case 4:
       if (alive.length > 1) void one?.close();
       return;
+    case 5:
+      if (one !== undefined) one.cutOff = !one.cutOff;
+      return;
     default:
       for (const node of frozen) node.thaw();
+      for (const node of cluster.nodes) node.cutOff = false;
   }
 }

@@ -149,11 +149,13 @@ export class SimulatedNode {
 
   #around(store: Store): Store {
     return storeAround(store, async (name, args, call) => {
+      if (name === "close") return call();
       await this.#turn();
       await this.#cluster.latency();
       if (name === this.freezeAt) this.freeze();
       await this.#turn();
-      if (this.cutOff) throw new StoreUnavailableError("the network is away");
+      const fate = this.#cluster.flaky === 0 ? 1 : this.#cluster.random.fraction();
+      if (this.cutOff || fate < this.#cluster.flaky / 2) throw new StoreUnavailableError("the network is away");
       const ended = this.#cluster.begin();
       const answer = call();
       await answer.then(
@@ -163,6 +165,7 @@ export class SimulatedNode {
       ended();
       await this.#cluster.latency();
       await this.#turn();
+      if (fate < this.#cluster.flaky) throw new StoreUnavailableError("the answer was lost");
       return answer;
     });
   }
@@ -181,6 +184,8 @@ export class Cluster {
   readonly provider: StoreProvider = memoryStore({ shared: true });
   readonly nodes: SimulatedNode[] = [];
   readonly workflows: readonly AnyWorkflow[];
+  /** Of all calls of the store, this part fails: half of them without having been made, half of them after it. */
+  flaky = 0;
   readonly trespasses: string[] = [];
   readonly #owners = new Map<number, string | undefined>();
   #moving = 0;
@@ -295,12 +300,12 @@ export class Cluster {
       if (owner !== undefined) {
         const answer = call(owner.operations).then(
           (value) => ({ value }),
-          (error: Error & { retryable?: boolean }) => ({ error }),
+          (error: Error & { retryable?: boolean; code?: string }) => ({ error }),
         );
         // The node may go before it answers.
         const outcome = await Promise.race([answer, this.sleep(2_000)]);
         if (outcome !== undefined && "value" in outcome) return outcome.value;
-        if (outcome !== undefined && outcome.error.retryable !== true) throw outcome.error;
+        if (outcome !== undefined && outcome.error.retryable !== true && outcome.error.code !== "STORE_UNAVAILABLE") throw outcome.error;
       }
       await this.sleep(50);
     }

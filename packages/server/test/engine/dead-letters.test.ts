@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { activity, all, awaitEvent, event, send, sleep, step, Type, type WorkflowError, WovyrError, workflow } from "@wovyr/sdk";
 import type { DeadLetterQuery, DecideAllOptions } from "@wovyr/sdk/client";
 import type { TestEnvironment } from "@wovyr/testing";
-import { localOperations } from "../../src/engine/operations.ts";
+import { routedOperations } from "../../src/engine/routed-operations.ts";
 import { crashedAtEachWrite } from "../operations/crashing.ts";
 import { inCase, inEachCache } from "./case.ts";
 
@@ -265,7 +265,7 @@ test("another tenant sees nothing, and can decide on nothing", async () => {
     const run = await env.start(pay, 1);
     await env.settle();
     const [letter] = await letters(env);
-    const other = localOperations("other", () => env.engine, new Map());
+    const other = routedOperations("other", () => env.engine, new Map());
     assert.deepEqual((await other.listDeadLetters()).items, []);
     await assert.rejects(other.getDeadLetter(letter?.id ?? ""), code("DEAD_LETTER_NOT_FOUND"));
     await assert.rejects(other.decideDeadLetter(letter?.id ?? "", "retry"), code("DEAD_LETTER_NOT_FOUND"));

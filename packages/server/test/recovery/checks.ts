@@ -172,6 +172,8 @@ function replayHost(runner: Turns): InstanceHost {
     newRunId: never,
     limits: defaultLimits,
     eventSchema: () => undefined,
+    judged: (_instance, fact) => fact,
+    isQueued: () => false,
     announce: never,
     settle: never,
     turnEnded: never,

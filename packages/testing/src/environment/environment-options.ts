@@ -31,6 +31,11 @@ export type TestEnvironmentOptions = {
   readonly fakes?: readonly Fake[];
   /** What happens to activities without a fake: `run` (default) or `refuse`, which fails them. */
   readonly unfaked?: "run" | "refuse";
+  /**
+   * What happens to activities of task queues: `run` (default), as if a worker were there; or `workers`, which leaves them to whoever asks for them by
+   * `env.tasks`.
+   */
+  readonly queues?: "run" | "workers";
   /** Where the clock begins; default 2026-01-01T00:00:00Z. */
   readonly clock?: Date;
   /** Default 1. */
@@ -70,6 +75,7 @@ const known: readonly (keyof TestEnvironmentOptions)[] = [
   "fakes",
   "unfaked",
   "strictFakes",
+  "queues",
   "clock",
   "seed",
   "store",
@@ -106,6 +112,7 @@ export function checkEnvironmentOptions(options: TestEnvironmentOptions): void {
   const { fakes, store, codec, lease, patience, publicationRetention } = options;
   if (fakes !== undefined && !Array.isArray(fakes)) refuse(`\`fakes\` must be a list of what fake(…) returned, not ${shown(fakes)}`);
   checkOneOf(options.unfaked, ["run", "refuse"], "`unfaked`");
+  checkOneOf(options.queues, ["run", "workers"], "`queues`");
   checkFlag(options.strictFakes, "`strictFakes`");
   checkFlag(options.evictAlways, "`evictAlways`");
   checkFlag(options.autoSkip, "`autoSkip`");

@@ -19,6 +19,7 @@ import {
   type HistoryEvent,
   type InstanceState,
   milliseconds,
+  type TaskOperations,
   type Turn,
   turnView,
 } from "@wovyr/sdk/internal";
@@ -347,6 +348,11 @@ export class TestEnvironment implements AsyncDisposable {
     return engine;
   }
 
+  /** What workers of task queues ask, for tests that are the worker: `queues: "workers"`. */
+  get tasks(): TaskOperations {
+    return this.#relay.operations;
+  }
+
   /** The store itself, below planned faults. */
   get bareStore(): Store {
     const store = this.#session?.store;
@@ -441,6 +447,7 @@ export class TestEnvironment implements AsyncDisposable {
       guard: this.#guard,
       node,
       lease: this.#options.lease === undefined ? century : milliseconds(this.#options.lease, "`lease`"),
+      queues: this.#options.queues ?? "run",
       publicationRetention: milliseconds(this.#options.publicationRetention ?? defaultPublicationRetention, "`publicationRetention`"),
       executed: (key) => this.executions.note(key),
       opened: (store) => this.#hear(bareStore(store)),

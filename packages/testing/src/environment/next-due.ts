@@ -13,8 +13,12 @@ export async function nextDue(session: Session, clock: VirtualClock, leased: boo
   const asIs = engine === undefined || store === undefined || !engine.resting || !engine.ready;
   if (asIs || session.sleeping || leased) return clock.next;
   const timer = await nextTimer(engine, bareStore(store), clock);
-  const { nextDue: attempt } = engine.dispatch;
-  return timer === undefined || (attempt !== undefined && attempt < timer) ? attempt : timer;
+  return earliest(timer, engine.dispatch.nextDue, engine.taskSweep.nextDue);
+}
+
+function earliest(...times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
 }
 
 async function nextTimer({ ownership, timers }: Engine, store: Store, clock: VirtualClock): Promise<number | undefined> {

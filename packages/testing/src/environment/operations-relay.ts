@@ -195,6 +195,15 @@ export class OperationsRelay {
       getBatchOperation: (id) => this.#call(`batches.get(${id})`, (operations) => operations.getBatchOperation(id)),
       cancelBatchOperation: (id, options) =>
         this.#call(`batches.cancel(${id})`, (operations) => operations.cancelBatchOperation(id, options)),
+      cluster: () => this.#call("cluster()", (operations) => operations.cluster()),
+      pollTasks: (poll) => this.#call("pollTasks()", (operations) => operations.pollTasks(poll)),
+      heartbeatTask: (token, options) => this.#call("heartbeatTask()", (operations) => operations.heartbeatTask(token, options)),
+      completeTask: (token, output) => this.#call("completeTask()", (operations) => operations.completeTask(token, output)),
+      failTask: (token, failure) => this.#call("failTask()", (operations) => operations.failTask(token, failure)),
+      releaseTask: (token) => this.#call("releaseTask()", (operations) => operations.releaseTask(token)),
+      heartbeatWorker: (id, report) => this.#call("heartbeatWorker()", (operations) => operations.heartbeatWorker(id, report)),
+      listWorkers: (request) => this.#call("listWorkers()", (operations) => operations.listWorkers(request)),
+      listQueues: () => this.#call("listQueues()", (operations) => operations.listQueues()),
       health: () => this.#call("health()", (operations) => operations.health()),
     };
   }

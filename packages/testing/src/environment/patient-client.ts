@@ -25,5 +25,8 @@ export function patientClient(client: Client, patiently: Await): Client {
     list: (filter) => client.list(filter),
     import: (lines) => client.import(lines),
     batches: client.batches,
+    cluster: () => client.cluster(),
+    workers: () => client.workers(),
+    queues: () => client.queues(),
   };
 }

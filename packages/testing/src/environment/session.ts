@@ -36,6 +36,8 @@ export type SessionOptions = {
   readonly fakes: Fakes;
   /** What happens to activities without a fake. */
   readonly unfaked: "run" | "refuse";
+  /** What happens to activities of task queues. */
+  readonly queues: "run" | "workers";
   readonly conductor: Conductor | undefined;
   readonly attempts: Attempts;
   readonly provider: StoreProvider;
@@ -111,6 +113,7 @@ export class Session {
       classify,
       scheduling,
       tenantLimits,
+      queues,
     } = options;
     this.host = new EngineHost({
       random,
@@ -135,6 +138,9 @@ export class Session {
       loop: this.#loop(),
       log: this.#lively(log),
       executor: this.#executor(),
+      localQueues: queues === "run" ? "all" : undefined,
+      // Whatever writes a task is this engine, so that it need not look for tasks again and again.
+      looksForTasks: false,
       codec: codec && this.#countedCodec(codec),
       group: "default",
       shards,

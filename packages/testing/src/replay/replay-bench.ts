@@ -62,6 +62,8 @@ export class ReplayBench {
     { limits = defaultLimits, run = "replayed", lines = false }: ReplayHistoryOptions & { readonly lines?: boolean },
   ) {
     this.turns = new Turns(systemLoop, lines ? rememberingLines() : () => {});
+    // What was for workers then is for workers now.
+    const queues = new Set(turns.flatMap(({ events }) => events.flatMap((fact) => ("queue" in fact ? (fact.queue ?? []) : []))));
     const host: InstanceHost = {
       now: () => this.#at,
       group: "default",
@@ -70,6 +72,8 @@ export class ReplayBench {
       newRunId: () => `replayed-${this.#runs++}`,
       limits,
       eventSchema: () => undefined,
+      judged: (_instance, fact) => fact,
+      isQueued: (queue) => queues.has(queue),
       announce: () => {},
       settle: () => {},
       turnEnded: (_instance, turn) => this.#made(turn.facts),

@@ -7,7 +7,7 @@
  *    new instance) is not held by an open instance of the tenant. The three checks and the write are one statement.
  * 3. A turn that `commit` reports done is durable. When `commit` rejects with `StoreUnavailableError`, the outcome is unknown: it may even become
  *    durable later.
- * 4. Nothing is read or written without its tenant, but for the sweeps of an owner over its shards, whose rows carry it.
+ * 4. Nothing is read or written without its tenant, but for the sweeps of an owner over its shards and for task queues, whose rows carry it.
  * 5. Methods reject with `StoreUnavailableError` when the database cannot be reached or asks to come again (connection lost, restarting, read-only,
  *    deadlock, serialization); any other rejection is permanent for these very values.
  */
@@ -15,6 +15,7 @@ import { WovyrError } from "@wovyr/sdk";
 import type { ActivityTransaction, ClosedStatus, DeadLetterKind, ParentLink } from "@wovyr/sdk/internal";
 import type { AdmissionAsk, Told } from "./admissions.ts";
 import type { PermitAsk, PermitGrant, TokenAsk, TokenGrant } from "./limits.ts";
+import type { TaskStore, TaskWrite } from "./tasks.ts";
 
 export type { DeadLetterKind } from "@wovyr/sdk/internal";
 
@@ -205,6 +206,10 @@ export type TurnWrite = {
    * and events stay.
    */
   readonly deadLettersDone: readonly string[];
+  /** Attempts that workers are to make; one of a known effect takes the place of the former. Absent: none. */
+  readonly tasks?: readonly TaskWrite[];
+  /** Effects whose tasks go, before new ones come. A closing turn names all that the run has. */
+  readonly tasksDone?: readonly string[];
   /** Given with a turn that closes its run: the run that takes its place, and its id, is written with it or not at all. */
   readonly successor?: RunImport;
 };
@@ -355,6 +360,21 @@ export interface AppRequests {
   /** Those of the shards, the oldest first; `after` is the `position` after which to go on. As with `listInbox`, a later sweep begins anew. */
   list(shards: readonly number[], page: { after?: number; limit: number }): Promise<readonly AppRequest[]>;
   drop(requests: readonly Pick<AppRequest, "tenant" | "run" | "message">[]): Promise<void>;
+}
+
+/**
+ * How nodes wake each other: word that something lies in the inbox of a shard, or that who owns what is about to change.
+ *
+ * 1. A hint may be lost, late or said twice. What it is about is durable, and is found by looking as well.
+ * 2. After a gap, in which hints may have been lost, listeners hear that anything may have happened.
+ */
+export interface Hints {
+  /** Tells the other nodes, soon: of these shards, or (undefined) that anything may have happened. Never rejects; what cannot be told is dropped. */
+  tell(shards: readonly number[] | undefined): void;
+  /** `heard` gets what was told. Returns what ends it. */
+  listen(heard: (shards: readonly number[] | undefined) => void): () => void;
+  /** Whether what others tell is heard at present. */
+  readonly healthy: boolean;
 }
 
 export type DeadLetterFilter = {
@@ -551,8 +571,14 @@ export interface Store {
   readonly strikes: StrikeSink;
   clearStrikes(key: InstanceKey): Promise<void>;
 
+  /** Task queues. */
+  readonly tasks: TaskStore;
+
   /** Given when applications can write into the same database in transactions of their own. */
   readonly requests?: AppRequests | undefined;
+
+  /** Absent where nobody else can be told. */
+  readonly hints?: Hints | undefined;
 
   /** Says what a node uses and wants of limits, and what it may use from now on, until `lease` milliseconds after the ask. Each limit is asked for once. */
   exchangePermits(owner: string, lease: number, asks: readonly PermitAsk[]): Promise<readonly PermitGrant[]>;

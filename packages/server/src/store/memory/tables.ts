@@ -2,7 +2,7 @@
  * Everything a memory store keeps, and how a turn changes it. Outlives the stores that are opened on it.
  *
  * 1. `commit` applies a flush in the order that every provider keeps: later turns of known runs, first turns, children, then inboxes (starts and
- *    rejections, sends, what waits find when they look back, consumed messages, those handed on, those of closed runs), then dead letters. So an id that one turn frees
+ *    rejections, sends, what waits find when they look back, consumed messages, those handed on, those of closed runs), then dead letters, then tasks. So an id that one turn frees
  *    can be taken by another of the same flush.
  * 2. A turn is judged before any of it is written.
  */
@@ -38,6 +38,7 @@ import { PermitTable } from "./permit-table.ts";
 import { PublicationLog } from "./publication-log.ts";
 import type { RunRecord } from "./run-record.ts";
 import { ShardTable } from "./shard-table.ts";
+import { TaskTable } from "./task-table.ts";
 import { Tenant } from "./tenant.ts";
 import { TimerQueue } from "./timer-queue.ts";
 import { TokenTable } from "./token-table.ts";
@@ -61,6 +62,7 @@ export class Tables {
   readonly admissions = new AdmissionTable();
   readonly permits = new PermitTable();
   readonly tokens = new TokenTable();
+  readonly tasks = new TaskTable();
   readonly #tenants = new Map<string, Tenant>();
   readonly #timers = new Map<number, TimerQueue>();
   readonly #busy = new Map<number, Set<RunRecord>>();
@@ -96,13 +98,14 @@ export class Tables {
     return (which === "busy" ? this.#busy : this.#parked).get(shard) ?? [];
   }
 
-  commit({ fence, turns }: Flush): FlushOutcome {
+  /** `now`: by the clock of the store, which leases and time limits of tasks go by. */
+  commit({ fence, turns }: Flush, now: number): FlushOutcome {
     const outcome: Outcome = { done: new Set(), rejectedChildren: new Set(), failed: new Map(), found: new Set() };
-    for (const part of flushParts(turns)) this.#commitPart({ fence, turns: part }, outcome);
+    for (const part of flushParts(turns)) this.#commitPart({ fence, turns: part }, outcome, now);
     return outcome;
   }
 
-  #commitPart(flush: Flush, { done: doneRuns, rejectedChildren, failed, found }: Outcome): void {
+  #commitPart(flush: Flush, { done: doneRuns, rejectedChildren, failed, found }: Outcome, now: number): void {
     const owned = this.shards.fence(flush.fence);
     const sound = flush.turns.filter((turn) => {
       const problem = turnProblem(turn);
@@ -133,6 +136,7 @@ export class Tables {
     for (const turn of applied) if (this.#handOn(turn, done.get(turn) as RunRecord)) found.add(turn.run);
     for (const turn of applied) if ((done.get(turn) as RunRecord).closedAt !== undefined) this.#clear(turn);
     for (const turn of applied) this.#recordDeadLetters(done.get(turn) as RunRecord, turn);
+    for (const turn of applied) this.#recordTasks(turn, now);
     for (const { successor } of applied) if (successor !== undefined) this.importRun(successor);
     for (const turn of applied) doneRuns.add(turn.run);
   }
@@ -414,6 +418,11 @@ export class Tables {
       const { effect, kind, name, attempts, failure } = letter;
       this.deadLetters.set({ tenant, run, effect, at: turn.at, kind, workflow, id, name, attempts, failure });
     }
+  }
+
+  #recordTasks({ tenant, run, shard, tasks = [], tasksDone = [] }: TurnWrite, now: number): void {
+    for (const effect of tasksDone) this.tasks.remove({ tenant, run, effect });
+    for (const task of lastPerEffect(tasks)) this.tasks.write({ tenant, run }, shard, task, now);
   }
 
   #createChildren(turn: TurnWrite, rejected: Set<string>): void {

@@ -16,6 +16,10 @@ export type ConnectionOptions = {
   readonly connectTimeout: number;
   /** Whether the database is asked for its types, so that arrays of them can be read and written. */
   readonly types?: boolean;
+  /** Hears notifications of channels that the connection listens to. */
+  readonly notified?: (channel: string, payload: string) => void;
+  /** Hears once that the connection is over. */
+  readonly ended?: () => void;
 };
 
 export type SqlRows = readonly (readonly SqlValue[])[];
@@ -35,9 +39,11 @@ export class Connection {
   #broken = false;
   #socket: Socket | undefined;
   #lost: ((error: DriverError) => void) | undefined;
+  readonly #ended: (() => void) | undefined;
 
   private constructor(options: ConnectionOptions) {
     this.#prepare = options.prepare;
+    this.#ended = options.ended;
     const settings = {
       max: 1,
       prepare: options.prepare,
@@ -46,6 +52,7 @@ export class Connection {
       idle_timeout: 0,
       max_lifetime: null,
       onnotice: () => {},
+      onnotify: options.notified,
       onclose: () => this.#closed(),
       connection: { application_name: "wovyr" },
       socket: this.#socketFactory(options.connectTimeout),
@@ -133,6 +140,7 @@ export class Connection {
 
   #closed(): void {
     this.#broken = true;
+    this.#ended?.();
     // The driver's own rejection, if there is one, comes first.
     setImmediate(() => this.#fail(new DriverError("the connection was closed", { code: "CONNECTION_CLOSED", answered: false })));
   }

@@ -14,6 +14,7 @@ import type { SqlDriver } from "./driver.ts";
 import { classify, unavailable } from "./failure-class.ts";
 import { type FlushParameters, flushParameters } from "./flush-parameters.ts";
 import { importParameterCount, importParameters } from "./run-import.ts";
+import { taskItems } from "./task-items.ts";
 import { parseNumbers } from "./text-list.ts";
 
 const parameterCount = 75;
@@ -21,6 +22,11 @@ const places = (from: number, count: number) => Array.from({ length: count }, (_
 const flushed = `wovyr.commit_1(${places(1, parameterCount)})`;
 const statement = `select done, rejected, receivers from ${flushed}`;
 const succeeding = `select done, rejected, receivers, case when done is null then wovyr.succeed_1(${places(parameterCount + 1, importParameterCount)}) end from ${flushed}`;
+/** A flush that is about tasks as well says so in the same statement; any other is spared even the question. */
+const withTasks = (text: string, parameter: number) =>
+  text.replace(" from ", `, case when done is null or done <> '{}' then wovyr.commit_tasks_1(done, $${parameter}) end::text from `);
+const flushedWithTasks = withTasks(statement, parameterCount + 1);
+const succeedingWithTasks = withTasks(succeeding, parameterCount + importParameterCount + 1);
 const tries = 6;
 const pause = 5;
 
@@ -62,12 +68,14 @@ async function commitPart(driver: SqlDriver, flush: Flush, outcome: Outcome): Pr
 
 async function send(driver: SqlDriver, parameters: FlushParameters): Promise<readonly unknown[]> {
   const successor = parameters.order[0]?.successor;
+  const tasks = taskItems(parameters.order);
   for (let attempt = 1; ; attempt += 1) {
     try {
+      const values = successor === undefined ? parameters.values : [...parameters.values, ...importParameters(successor)];
       const [row] =
-        successor === undefined
-          ? await driver.query("write", statement, parameters.values)
-          : await driver.query("write", succeeding, [...parameters.values, ...importParameters(successor)]);
+        tasks === undefined
+          ? await driver.query("write", successor === undefined ? statement : succeeding, values)
+          : await driver.query("write", successor === undefined ? flushedWithTasks : succeedingWithTasks, [...values, tasks]);
       return row ?? [];
     } catch (error) {
       if (classify(error) !== "again" || attempt === tries) throw error;

@@ -368,3 +368,73 @@ export const tokens = wovyr.table(
   },
   (table) => [primaryKey({ name: "tokens_pk", columns: [table.tenant, table.name, table.part] })],
 );
+
+/** Attempts of activities that workers in other processes make (engine/ports/tasks.ts). */
+export const tasks = wovyr.table(
+  "tasks",
+  {
+    position: bigserial("position", { mode: "number" }).notNull(),
+    /** When somebody has to look at it. */
+    due: milliseconds("due"),
+    startBy: milliseconds("start_by"),
+    closeBy: milliseconds("close_by"),
+    leaseUntil: milliseconds("lease_until"),
+    runUntil: milliseconds("run_until"),
+    beatUntil: milliseconds("beat_until"),
+    runWithin: milliseconds("run_within"),
+    beatWithin: milliseconds("beat_within"),
+    shard: integer("shard").notNull(),
+    priority: integer("priority").notNull(),
+    attempt: integer("attempt").notNull(),
+    losses: integer("losses").notNull(),
+    /** `waiting`, `leased` or `ended`. */
+    state: text("state").notNull(),
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    effect: text("effect").notNull(),
+    queue: text("queue").notNull(),
+    /** Of the activity. */
+    name: text("name").notNull(),
+    /** Labels, separated by spaces. */
+    requires: text("requires").notNull(),
+    /** Of the present lease. */
+    token: text("token"),
+    worker: text("worker").notNull(),
+    /** Why it is nobody's any more. */
+    ended: text("ended"),
+    /** JSON: what else the worker and the owner of the run are to know. */
+    about: text("about").notNull(),
+    details: text("details"),
+    input: text("input").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "tasks_pk", columns: [table.tenant, table.run, table.effect] }),
+    index("tasks_waiting").on(table.queue, table.priority, table.tenant, table.position).where(sql`${table.state} = 'waiting'`),
+    uniqueIndex("tasks_token").on(table.token).where(sql`${table.token} is not null`),
+    index("tasks_due").on(table.due).where(sql`${table.due} is not null`),
+  ],
+);
+
+/** Tokens of tasks whose outcome was taken, so that it is known when it is said again. */
+export const settledTasks = wovyr.table(
+  "settled_tasks",
+  {
+    at: milliseconds("at").notNull(),
+    token: text("token").notNull(),
+    digest: text("digest").notNull(),
+  },
+  (table) => [primaryKey({ name: "settled_tasks_pk", columns: [table.token] }), index("settled_tasks_at").on(table.at)],
+);
+
+/** Workers as they told of themselves last. */
+export const workers = wovyr.table(
+  "workers",
+  {
+    seenAt: milliseconds("seen_at").notNull(),
+    until: milliseconds("until").notNull(),
+    id: text("id").notNull(),
+    /** JSON (engine/workers.ts). */
+    about: text("about").notNull(),
+  },
+  (table) => [primaryKey({ name: "workers_pk", columns: [table.id] })],
+);

@@ -16,6 +16,7 @@ import type {
   EffectKey,
   Flush,
   Heartbeat,
+  Hints,
   InboxMessage,
   InstanceKey,
   ListFilter,
@@ -28,6 +29,7 @@ import type {
   StrikeSink,
 } from "../../engine/ports/store.ts";
 import { StoreUnavailableError } from "../../engine/ports/store.ts";
+import type { TaskStore } from "../../engine/ports/tasks.ts";
 import { isStorable, messageProblem } from "../storable.ts";
 import { admit, dropStartKey } from "./admissions.ts";
 import { deleteRuns, listClosedBefore } from "./closed-runs.ts";
@@ -46,6 +48,7 @@ import { sqlRequests } from "./requests.ts";
 import { readInstance, readMessage, readTurn } from "./rows.ts";
 import { importRun } from "./run-import.ts";
 import { expireStepOutcomes, readStepOutcomes, saveStepOutcome } from "./step-outcomes.ts";
+import { sqlTasks } from "./tasks.ts";
 import { arrayLiteral, textList } from "./text-list.ts";
 
 const tries = 6;
@@ -53,22 +56,27 @@ const closePatience = 500;
 const groupMismatch = "WV001";
 
 type ClosableStepTransactions = StepTransactions & { close(): Promise<void> };
+type ClosableHints = Hints & { close(): Promise<void> };
 
 export class SqlStore implements Store {
   readonly kind: string;
   readonly strikes: StrikeSink;
   readonly transactions?: ClosableStepTransactions;
   readonly requests: AppRequests | undefined;
+  readonly hints: ClosableHints | undefined;
+  readonly tasks: TaskStore;
   readonly #driver: SqlDriver;
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
   /** Others reach the database as well where there are transactions: then applications may ask for something in theirs. */
-  constructor(kind: string, driver: SqlDriver, strikes: StrikeSink, transactions?: ClosableStepTransactions) {
+  constructor(kind: string, driver: SqlDriver, strikes: StrikeSink, transactions?: ClosableStepTransactions, hints?: ClosableHints) {
     this.kind = kind;
+    this.hints = hints;
     if (transactions !== undefined) this.transactions = transactions;
     this.strikes = strikes;
     this.#driver = driver;
+    this.tasks = sqlTasks((lane, text, params) => this.#query(lane, text, params));
     this.requests = transactions && sqlRequests((lane, text, params) => this.#query(lane, text, params));
   }
 
@@ -316,7 +324,7 @@ export class SqlStore implements Store {
   }
 
   async #close(): Promise<void> {
-    await Promise.all([this.#runningEnded(), this.transactions?.close()]);
+    await Promise.all([this.#runningEnded(), this.transactions?.close(), this.hints?.close()]);
     await this.#driver.close();
   }
 

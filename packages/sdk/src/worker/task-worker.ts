@@ -1,0 +1,220 @@
+/**
+ * A worker: takes tasks from queues, works on them, tells of itself.
+ *
+ * 1. It asks for as many tasks as it has places, and never has more.
+ * 2. Three times within a lease it tells of itself and of its tasks, whatever they do: one that blocks the process loses them.
+ * 3. A server that is away is asked again, with jitter, for ever; what it refuses for good ends the worker.
+ * 4. When it is stopped it takes no more, ends what it has within its grace and hands back the rest at once.
+ */
+import { delayAfter, pause } from "../client/retry.ts";
+import { milliseconds } from "../model/duration.ts";
+import { ApiError, WovyrError } from "../model/errors.ts";
+import type { ActivityTask, TaskOperations, WorkerReport } from "../protocol/task-operations.ts";
+import { HeldTask } from "./held-task.ts";
+import { beatsPerLease, type ResolvedWorker } from "./resolved-worker.ts";
+import type { StopOptions, Worker } from "./worker-options.ts";
+
+/** Milliseconds that one poll waits. */
+const pollWait = 30_000;
+const defaultGrace = 30_000;
+const pollRetry = { maxAttempts: 1_000, maxDuration: 0, initialDelay: 200, maxDelay: 5_000 };
+
+export class TaskWorker implements Worker {
+  readonly id: string;
+  readonly #operations: TaskOperations;
+  readonly #worker: ResolvedWorker;
+  readonly #held = new Set<HeldTask>();
+  readonly #stopping = new AbortController();
+  #state: Worker["state"] = "Starting";
+  #run: Promise<void> | undefined;
+  #stop: Promise<void> | undefined;
+  #placeFree: () => void = () => {};
+  #beatTimer: NodeJS.Timeout | undefined;
+  #isAway = false;
+
+  constructor(operations: TaskOperations, worker: ResolvedWorker) {
+    this.#operations = operations;
+    this.#worker = worker;
+    this.id = worker.id;
+  }
+
+  get state(): Worker["state"] {
+    return this.#state === "Idle" && this.#held.size > 0 ? "Busy" : this.#state;
+  }
+
+  get running(): number {
+    return this.#held.size;
+  }
+
+  run(): Promise<void> {
+    if (this.#stop !== undefined)
+      return Promise.reject(new WovyrError("the worker was stopped; make another one", { code: "INVALID_OPTION" }));
+    this.#run ??= this.#work();
+    return this.#run;
+  }
+
+  stop({ grace = defaultGrace }: StopOptions = {}): Promise<void> {
+    this.#stop ??= this.#end(milliseconds(grace, "grace"));
+    return this.#stop;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  async #work(): Promise<void> {
+    void this.#beat();
+    try {
+      for (let failures = 0; !this.#stopping.signal.aborted; ) {
+        const places = this.#worker.concurrency - this.#held.size;
+        if (places <= 0) {
+          await this.#place();
+          continue;
+        }
+        try {
+          await this.#poll(places);
+          failures = 0;
+          this.#isAway = false;
+        } catch (error) {
+          if (this.#stopping.signal.aborted) break;
+          if (isFinal(error)) throw error;
+          failures += 1;
+          this.#away(error);
+          const after = error instanceof ApiError ? error.retryAfter : undefined;
+          await pause(delayAfter(pollRetry, failures, after), this.#stopping.signal).catch(() => undefined);
+        }
+      }
+    } catch (error) {
+      await this.stop({ grace: 0 });
+      throw error;
+    }
+    await this.#stop;
+  }
+
+  async #poll(max: number): Promise<void> {
+    const { queues, activities, labels, lease } = this.#worker;
+    const since = performance.now();
+    if (this.#state === "Starting") this.#state = "Idle";
+    const tasks = await this.#operations.pollTasks({
+      queues,
+      worker: this.id,
+      activities: [...activities.keys()],
+      labels,
+      max,
+      lease,
+      wait: pollWait,
+      signal: this.#stopping.signal,
+      registered: true,
+    });
+    // A lease began at the earliest when the server answered, but no sooner than it was asked.
+    const begun = Math.max(since, performance.now() - lease / beatsPerLease);
+    for (const task of tasks) this.#take(task, begun);
+  }
+
+  #take(task: ActivityTask, since: number): void {
+    const { activities, lease, log } = this.#worker;
+    const definition = activities.get(task.activity);
+    if (definition === undefined || this.#stopping.signal.aborted) {
+      this.#operations.releaseTask(task.token).catch((error) => log.warn("a task could not be handed back", { error }));
+      return;
+    }
+    const held = new HeldTask({ task, definition, operations: this.#operations, lease, since, log });
+    this.#held.add(held);
+    void held.run().then(() => {
+      this.#held.delete(held);
+      this.#placeFree();
+    });
+  }
+
+  /** Resolves when a place is free, or the worker stops. */
+  #place(): Promise<void> {
+    return new Promise((resolve) => {
+      const free = () => {
+        this.#stopping.signal.removeEventListener("abort", free);
+        this.#placeFree = () => {};
+        resolve();
+      };
+      this.#placeFree = free;
+      this.#stopping.signal.addEventListener("abort", free, { once: true });
+    });
+  }
+
+  #away(error: unknown): void {
+    if (this.#isAway) return;
+    this.#isAway = true;
+    this.#worker.log.warn("the server does not give tasks; it is asked again", { error });
+  }
+
+  // ── what it tells of itself ────────────────────────────────────────────────────────────────────────────
+
+  async #beat(): Promise<void> {
+    clearTimeout(this.#beatTimer);
+    const interval = this.#worker.lease / beatsPerLease;
+    const sentAt = performance.now();
+    await this.#tell();
+    if (this.#state === "Stopped") return;
+    this.#beatTimer = setTimeout(() => void this.#beat(), Math.max(0, sentAt + interval - performance.now()));
+  }
+
+  async #tell(): Promise<void> {
+    const held = [...this.#held].filter((task) => !task.isOver);
+    const sentAt = performance.now();
+    try {
+      const { lost } = await this.#operations.heartbeatWorker(this.id, this.#report(held));
+      const gone = new Set(lost);
+      for (const task of held) {
+        if (!gone.has(task.task.token)) task.renewed(sentAt, this.#worker.lease);
+        // One whose outcome was taken meanwhile is not held any more either.
+        else if (this.#held.has(task)) task.lost("its run does not wait for it any more, or its time is over");
+      }
+    } catch (error) {
+      this.#worker.log.debug("the worker's sign of life did not reach the server", { error });
+    }
+  }
+
+  #report(held: readonly HeldTask[]): WorkerReport {
+    const { queues, activities, labels, release, concurrency, lease } = this.#worker;
+    return {
+      state: this.state,
+      queues,
+      activities: [...activities.keys()],
+      labels,
+      ...(release !== undefined && { release }),
+      concurrency,
+      running: this.#held.size,
+      tokens: held.map(({ task }) => task.token),
+      lease,
+    };
+  }
+
+  async #end(grace: number): Promise<void> {
+    this.#state = "Draining";
+    this.#stopping.abort(new Error("the worker stops"));
+    if (this.#run !== undefined) void this.#tell();
+    await this.#drained(grace);
+    await Promise.all([...this.#held].map((task) => task.handBack()));
+    this.#state = "Stopped";
+    clearTimeout(this.#beatTimer);
+    if (this.#run !== undefined) await this.#tell();
+  }
+
+  /** Resolves when nothing is at work any more, or after so many milliseconds. */
+  async #drained(grace: number): Promise<void> {
+    const until = performance.now() + grace;
+    while (this.#held.size > 0 && performance.now() < until) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, until - performance.now());
+        this.#placeFree = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  }
+}
+
+/** What asking again does not change. */
+function isFinal(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return true;
+  return !error.retryable && error.status >= 400 && error.status < 500 && error.status !== 404 && error.status !== 408;
+}

@@ -1,0 +1,27 @@
+/** What a caller is told when the owner of a run is somewhere else, or nowhere. */
+import { ApiError, WovyrError } from "@wovyr/sdk";
+import type { ErrorCode } from "@wovyr/sdk/internal";
+
+export const notOwner = (): ApiError =>
+  new ApiError("This node does not own the run; ask again.", { code: "NOT_OWNER", retryAfter: 1_000 });
+
+export const ownerUnreachable = (reason: string, cause?: unknown): ApiError =>
+  new ApiError(`The node that owns the run cannot be asked: ${reason}. Ask again.`, {
+    code: "OWNER_UNREACHABLE",
+    retryAfter: 1_000,
+    ...(cause !== undefined && { cause }),
+  });
+
+/** Said of a node, and not of what was asked: another one may answer, or the same later. */
+const ofNode: ReadonlySet<ErrorCode> = new Set([
+  "NOT_OWNER",
+  "OWNER_UNREACHABLE",
+  "UNREACHABLE",
+  "SHUTTING_DOWN",
+  "CLUSTER_SECRET_REFUSED",
+  "CLUSTER_MISCONFIGURED",
+]);
+
+export const isOfNode = (error: unknown): error is WovyrError => error instanceof WovyrError && ofNode.has(error.code);
+/** Whether what was asked may have been done all the same. */
+export const isUncertain = (error: unknown): boolean => error instanceof WovyrError && error.code === "UNREACHABLE";

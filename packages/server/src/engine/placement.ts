@@ -1,0 +1,123 @@
+/**
+ * Where a shard is: on this node, on another one, or nowhere at present.
+ *
+ * 1. What is here may be acted on: this node owns it, its lease runs, and it is not about to hand it over. What is elsewhere is hearsay, as old as the last beat.
+ * 2. Whoever waits for another node is told when the shard is not that node's any more.
+ */
+import type { Member, Members } from "./members.ts";
+import type { Ownership } from "./ownership.ts";
+import type { Clock } from "./ports/clock.ts";
+import type { EngineLog } from "./ports/log.ts";
+
+export type Place =
+  /** `epoch` tells one term of ownership from another. */
+  { readonly kind: "here"; readonly epoch: number } | { readonly kind: "there"; readonly owner: Member } | { readonly kind: "nowhere" };
+
+type Tenure = { readonly name: string; readonly controller: AbortController };
+
+const mostComplaints = 100;
+/** Milliseconds. */
+const longestLook = 1_000;
+const nowhere: Place = { kind: "nowhere" };
+
+export class Placement {
+  readonly #isClosing: (shard: number) => boolean;
+  readonly #clock: Clock;
+  readonly #log: EngineLog;
+  readonly #complaints = new Set<string>();
+  readonly #self: string;
+  readonly #ownership: Ownership;
+  readonly #members: Members;
+  readonly #tenures = new Map<number, Tenure>();
+  readonly #departures = new Map<string, AbortController>();
+  /** Calls to other nodes that are under way. */
+  forwarding = 0;
+
+  /** A shard that was this node's when one was looked for last. */
+  #own = 0;
+
+  /** `isClosing`: whether this node is about to hand a shard over. */
+  constructor(
+    self: string,
+    ownership: Ownership,
+    isClosing: (shard: number) => boolean,
+    { clock, log }: { readonly clock: Clock; readonly log: EngineLog },
+  ) {
+    this.#clock = clock;
+    this.#isClosing = isClosing;
+    this.#log = log;
+    this.#self = self;
+    this.#ownership = ownership;
+    this.#members = ownership.members;
+    this.#members.listen(() => this.#moved());
+  }
+
+  of(shard: number): Place {
+    const epoch = this.#ownership.epochOf(shard);
+    if (epoch !== undefined) return this.#ownership.holds && !this.#isClosing(shard) ? { kind: "here", epoch } : nowhere;
+    const owner = this.#members.ownerOf(shard);
+    return owner === undefined || owner.node === this.#self ? nowhere : { kind: "there", owner };
+  }
+
+  /** Where something new can be begun whose shard is free to choose. */
+  forNew(): Place {
+    const known = this.of(this.#own);
+    if (known.kind === "here") return known;
+    for (const shard of this.#ownership.shards) {
+      const place = this.of(shard);
+      if (place.kind !== "here") continue;
+      this.#own = shard;
+      return place;
+    }
+    const owner = this.#members.all.find(({ node, shards, draining }) => node !== this.#self && shards.length > 0 && !draining);
+    return owner === undefined ? nowhere : { kind: "there", owner };
+  }
+
+  /** Aborted when a shard is found not to be this owner's any more. */
+  tenure(shard: number, owner: Member): AbortSignal {
+    const known = this.#tenures.get(shard);
+    if (known?.name === owner.node) return known.controller.signal;
+    known?.controller.abort();
+    const controller = new AbortController();
+    this.#tenures.set(shard, { name: owner.node, controller });
+    return controller.signal;
+  }
+
+  /** Aborted when a node is found to be gone. */
+  departure({ node }: Member): AbortSignal {
+    const known = this.#departures.get(node) ?? new AbortController();
+    this.#departures.set(node, known);
+    return known.signal;
+  }
+
+  /** Asks the store now who owns what; resolves when it has answered, or after a while. */
+  async refresh(): Promise<void> {
+    let cancel = () => {};
+    const late = new Promise<void>((resolve) => {
+      cancel = this.#clock.wakeAt(this.#clock.now() + longestLook, resolve);
+    });
+    await Promise.race([this.#ownership.verify(), late]).finally(cancel);
+  }
+
+  /** Somebody has to look after the configuration of the cluster: it is logged once. */
+  complain(message: string): void {
+    if (this.#complaints.has(message) || this.#complaints.size >= mostComplaints) return;
+    this.#complaints.add(message);
+    this.#log.error(`nodes of this cluster cannot ask each other; messages reach their runs through the store meanwhile: ${message}`);
+  }
+
+  #moved(): void {
+    for (const [shard, { name, controller }] of this.#tenures) {
+      if (this.#members.ownerOf(shard)?.node === name) continue;
+      this.#tenures.delete(shard);
+      controller.abort();
+    }
+    if (this.#departures.size === 0) return;
+    const present = new Set(this.#members.all.map(({ node }) => node));
+    for (const [node, controller] of this.#departures) {
+      if (present.has(node)) continue;
+      this.#departures.delete(node);
+      controller.abort();
+    }
+  }
+}
