@@ -109,8 +109,7 @@ export class Publishing {
 
   /** Starts what it triggers; rejects when one of the starts does, after all of them have been tried. */
   async #start({ id }: NewPublication, triggers: readonly Trigger[]): Promise<Started[]> {
-    // No idempotency key of a caller holds a space.
-    const idempotencyKey = `publication ${id}`;
+    const idempotencyKey = startKeyOf(id);
     const starts = triggers.map(async ({ workflow, input }): Promise<Started> => {
       const started = await this.#anywhere().start({ workflow, input, idempotencyKey });
       return { workflow, id: started.id, runId: started.runId };
@@ -148,6 +147,16 @@ export function publicationConflict(id: string): ApiError {
   return new ApiError(`"${id}" names another publication already. Use a new idempotency key (or id) for a new publication.`, {
     code: "IDEMPOTENCY_CONFLICT",
   });
+}
+
+const longestKey = 255;
+/** What a header holds. */
+const plainId = /^[\x21-\x7e]+$/;
+
+/** The key of what a publication starts, which is sent on to other nodes like any other. */
+function startKeyOf(id: string): string {
+  const whole = `publication:${id}`;
+  return whole.length <= longestKey && plainId.test(id) ? whole : `publication:${encodeURIComponent(id).slice(0, 200)}:${digest(id)}`;
 }
 
 /** The workflows that an event triggers, with their inputs; throws when one of them does not take the payload. */
