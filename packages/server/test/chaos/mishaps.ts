@@ -2,7 +2,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { cutSessions, freeze, thaw } from "@wovyr/testing";
 import type { seeded } from "../recovery/seeded.ts";
-import { type ChaosNode, type ChaosStage, lease } from "./stage.ts";
+import { endProcess } from "./errands.ts";
+import { type ChaosStage, lease } from "./stage.ts";
 
 type Random = ReturnType<typeof seeded>;
 
@@ -22,6 +23,21 @@ const kinds = {
     await node.host.ended;
     await node.restart();
     return node.name;
+  },
+  async killWorker({ workers }: ChaosStage, random: Random) {
+    const worker = anyOf(workers, random);
+    await endProcess(worker.process);
+    await pause(random.whole(lease));
+    await worker.restart();
+    return worker.name;
+  },
+  async freezeWorker({ workers }: ChaosStage, random: Random) {
+    const worker = anyOf(workers, random);
+    const milliseconds = random.whole(2 * lease) + lease / 2;
+    freeze(worker.process.pid as number);
+    await pause(milliseconds);
+    thaw(worker.process.pid as number);
+    return `${worker.name} for ${milliseconds} ms`;
   },
   /** It stands still, mostly for longer than its lease. */
   async freeze({ nodes }: ChaosStage, random: Random) {
@@ -80,6 +96,6 @@ export async function mishap(kind: MishapKind, stage: ChaosStage, random: Random
   return what === undefined ? kind : `${kind} ${what}`;
 }
 
-function anyOf(nodes: readonly ChaosNode[], random: Random): ChaosNode {
-  return nodes[random.whole(nodes.length)] as ChaosNode;
+function anyOf<T>(all: readonly T[], random: Random): T {
+  return all[random.whole(all.length)] as T;
 }

@@ -1,4 +1,4 @@
-/** What chaos happens to: a Postgres of its own, and orchestrators over it, each behind a network of its own. */
+/** What chaos happens to: a Postgres of its own, orchestrators over it, each behind a network of its own, and workers. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import { PostgresDriver } from "../../src/store/postgres/driver.ts";
 import { freePort } from "../recovery/free-port.ts";
 import type { Ground } from "../recovery/ground.ts";
 import { type Host, type HostOptions, startHost } from "../recovery/host.ts";
+import { type ChaosWorker, endProcess, startWorker } from "./errands.ts";
 
 export type ChaosNode = {
   readonly name: string;
@@ -23,27 +24,38 @@ export type ChaosNode = {
 export type ChaosStage = Pick<Ground, "directory" | "sql"> & {
   readonly postgres: TestPostgres;
   readonly nodes: readonly ChaosNode[];
+  readonly workers: readonly ChaosWorker[];
 };
 
 /** Milliseconds. */
 export const lease = 3_000;
 
-export async function chaosStage(context: Pick<TestContext, "after">, count: number): Promise<ChaosStage> {
+export async function chaosStage(
+  context: Pick<TestContext, "after">,
+  count: { readonly nodes: number; readonly workers: number },
+): Promise<ChaosStage> {
   const directory = mkdtempSync(join(tmpdir(), "wovyr-chaos-"));
   const postgres = await startPostgres();
   const nodes: ChaosNode[] = [];
+  const workers: ChaosWorker[] = [];
   context.after(async () => {
-    await Promise.all(nodes.map(({ host }) => host.destroy()));
+    await Promise.all([...nodes.map(({ host }) => host.destroy()), ...workers.map((worker) => endProcess(worker.process))]);
     await Promise.all(nodes.map(({ network }) => network.close()));
     await postgres.stop();
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   });
-  for (let at = 0; at < count; at += 1) nodes.push(await newNode(`node ${at + 1}`, postgres.url, directory));
-  await Promise.all(nodes.map(({ host }) => host.url));
+  for (let at = 0; at < count.nodes; at += 1) {
+    const node = await newNode(`node ${at + 1}`, postgres.url, directory);
+    nodes.push(node);
+    await node.host.url;
+  }
+  for (let at = 0; at < count.workers; at += 1)
+    workers.push(await startWorker(`worker-${at + 1}`, (nodes[at % nodes.length] as ChaosNode).url, join(directory, "errands")));
   return {
     directory,
     postgres,
     nodes,
+    workers,
     async sql(work) {
       const connections = { write: 1, read: 1 };
       const driver = new PostgresDriver({

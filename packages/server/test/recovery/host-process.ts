@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { consoleLog, createOrchestrator, pgliteStore, postgresStore } from "../../src/index.ts";
 import { letAttemptsEnd } from "../model/activities.ts";
 import { interpreted } from "../model/program.ts";
+import { single } from "../queues/work.ts";
 import type { HostOptions } from "./host.ts";
 import { workflows } from "./workflows.ts";
 
@@ -22,7 +23,7 @@ if (programs === true) letAttemptsEnd();
 if (prepared === true) await once(process, "message");
 
 const orchestrator = await createOrchestrator({
-  workflows: programs === true ? [...workflows, interpreted] : workflows,
+  workflows: programs === true ? [...workflows, interpreted, single] : workflows,
   store:
     store.kind === "pglite"
       ? pgliteStore(store.directory)

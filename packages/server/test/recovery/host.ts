@@ -18,7 +18,7 @@ export type HostOptions = {
   readonly shutdownGrace?: number;
   readonly statementDeadline?: number;
   readonly activities?: number;
-  /** Whether it runs random programs as well, whose activities end by themselves. */
+  /** Whether it runs random programs as well, whose activities end by themselves, and what is for workers. */
   readonly programs?: boolean;
   /** What its heap may grow to. */
   readonly heapMegabytes?: number;
