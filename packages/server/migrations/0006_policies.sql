@@ -65,6 +65,7 @@ declare
   mine record;
   victim record;
   my_since timestamptz;
+  turn timestamptz;
   my_evict integer;
   held_by_others integer;
   demand_of_others integer;
@@ -85,7 +86,9 @@ begin
   for i in 1..asks loop
     delete from wovyr.permits p where p.tenant = a_tenants[i] and p.name = a_names[i] and p.lease_until <= now_;
     select p.since, p.evict into mine from wovyr.permits p where p.tenant = a_tenants[i] and p.name = a_names[i] and p.owner = asked_owner;
-    my_since := case when wants[i] = 0 then null else coalesce(mine.since, now_) end;
+    -- After all that came before, also where the clock has not gone on since.
+    select greatest(now_, max(p.since) + interval '1 microsecond') into turn from wovyr.permits p where p.tenant = a_tenants[i] and p.name = a_names[i];
+    my_since := case when wants[i] = 0 then null else coalesce(mine.since, turn) end;
     my_evict := least(coalesce(mine.evict, 0), uses[i]);
     select coalesce(sum(p.held), 0), coalesce(sum(p.in_use + p.wanted), 0), count(*),
       count(*) filter (where p.in_use + p.wanted > 0),
@@ -106,7 +109,7 @@ begin
     allowed := greatest(even, capacities[i] - demand_of_others);
     more := greatest(0, least(wants[i], allowed - uses[i], capacities[i] - held_by_others - uses[i]));
     if uses[i] + more > 0 and my_since is not null then
-      my_since := now_;
+      my_since := turn;
     end if;
     insert into wovyr.permits as p (held, in_use, wanted, evict, told, oldest, since, lease_until, tenant, name, owner)
     values (uses[i] + more, uses[i], wants[i], my_evict, 0, oldests[i], my_since, now_ + lease * interval '1 millisecond',

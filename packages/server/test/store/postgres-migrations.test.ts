@@ -42,10 +42,11 @@ test("H093 a migration that fails half way leaves nothing behind, and the next s
   assert.equal(await tables(database), 0);
   const store = await postgresStore(database.url).open(contractStoreOptions);
   await store.close();
+  const made = await tables(database);
   const later = driver(database);
   await migrate(later, [...migrations, { tag: "9999_next", statements: ["create table wovyr.extra ()"] }]);
   await migrate(later, [...migrations, { tag: "9999_next", statements: ["create table wovyr.extra ()"] }]);
-  assert.equal(await tables(database), 21);
+  assert.equal(await tables(database), made + 1);
   await later.close();
   await database.drop();
 });
