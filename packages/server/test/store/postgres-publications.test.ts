@@ -130,7 +130,8 @@ describe("publishers and waiters", () => {
     const published = keys.slice(0, 100).map((key) => store.publish(publication(at, { key })));
     await Promise.all([...flushes, ...published]);
     for (const { run } of runs) assert.equal((await store.readInbox({ tenant: at.tenant, run }, { limit: 1_000 })).length, 100);
-    const [locks] = await database.admin<{ count: string }[]>`select count(*) from pg_locks where locktype = 'advisory'`;
+    const [locks] = await database.admin<{ count: string }[]>`
+      select count(*) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`;
     assert.equal(locks?.count, "0", "no lock outlives its transaction");
   });
 
