@@ -19,7 +19,7 @@ import type { CallSite, Effect } from "../effects/effect.ts";
 import { defaultCompensation } from "../model/compensation-policy.ts";
 import { digest } from "../model/digest.ts";
 import { AuthoringError, CancelledError, DeterminismError, type TimeoutError, WovyrError } from "../model/errors.ts";
-import { errorOf, type Failure, failureOf } from "../model/failure.ts";
+import { type Failure, failureOf } from "../model/failure.ts";
 import { type FailureKind, kindOf } from "../model/failure-kind.ts";
 import type { CancelMode, Command, EffectId, HistoryFact, Incoming, NextAttempt, Payload, Turn } from "../model/history.ts";
 import { decodePayload } from "../model/payload.ts";
@@ -32,6 +32,7 @@ import { Conditions } from "./conditions.ts";
 import { Context, type RunIdentity } from "./context.ts";
 import { deadlineOf, lateness } from "./deadline.ts";
 import { definitionLine } from "./definition-line.ts";
+import { type Door, Entrance } from "./entrance.ts";
 import type { BufferedEvent } from "./event-buffer.ts";
 import { EventWaits } from "./event-waits.ts";
 import { Fiber } from "./fiber.ts";
@@ -126,12 +127,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   /** Who the run says that it is: until it is forked, the run that recorded its history. */
   #identity: RunIdentity;
   #now = 0;
-  #start: StartFact | undefined;
-  /** While the start is put off. */
-  #startDelay: Operation | undefined;
-  #delays = 0;
-  /** When the function was to be entered; milliseconds since the epoch. */
-  #began = 0;
+  #entrance: Entrance | undefined;
   /** Set when the run is out of time, and unwinds. */
   #late: TimeoutError | undefined;
   #closed: Closing | undefined;
@@ -360,7 +356,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
 
   /** Undefined when it is the default. */
   get priority(): Priority | undefined {
-    return this.#start?.priority;
+    return this.#entrance?.start.priority;
   }
 
   get resetTo(): string | undefined {
@@ -554,10 +550,10 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
         this.#update(fact);
         return;
       case "StartReplaced":
-        this.#tell(fact, () => this.#replaced(fact));
+        this.#tell(fact, () => this.#entrance?.replace(fact));
         return;
       case "AdmissionDecided":
-        this.#tell(fact, () => this.#admitted(fact));
+        this.#tell(fact, () => this.#entrance?.decide(fact));
         return;
       case "WakeRequested":
         this.#wake(fact);
@@ -638,52 +634,25 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   #started(fact: StartFact): void {
     const { id, run = this.#identity.run, correlationId = id, seed } = fact;
     this.#identity = { id, run, correlationId, seed };
-    this.#start = fact;
-    this.#began = Math.max(this.#now, fact.startAt ?? 0);
+    const entrance = new Entrance(this.#door(), fact);
+    this.#entrance = entrance;
     // Also where the function is entered later: they come before what arrives until then.
     for (const event of fact.carried ?? []) this.#events.received(event);
-    const { startAt } = fact;
-    if (startAt === undefined || startAt <= this.#now) this.#tell(fact, () => this.#due());
-    else this.#tell(fact, () => this.#delay(startAt));
+    this.#tell(fact, () => entrance.open());
   }
 
-  /** It is due later. Each delay is a timer of its own. */
-  #delay(until: number): void {
-    this.#startDelay?.abandon();
-    const id = this.#delays === 0 ? "start" : `start!${this.#delays}`;
-    this.#delays += 1;
-    this.#startDelay = this.interpreter.timerAt(id, "start", until, undefined, () => {
-      this.#startDelay = undefined;
-      this.#due();
-    });
+  #door(): Door {
+    return {
+      now: () => this.#now,
+      startTimer: (id, due, fired) => this.interpreter.timerAt(id, "start", due, undefined, fired),
+      enter: (start, due) => this.#enter(start, due),
+      fail: (error) => this.#close(rejected(error)),
+      turnAway: (reason) => this.#closeWith({ type: "InstanceCancelled", failure: failureOf(reason) }),
+    };
   }
 
-  /** Another start took the place of this one before it was entered. */
-  #replaced({ input, delay }: Extract<Incoming, { type: "StartReplaced" }>): void {
-    if (this.#startDelay === undefined || this.#start === undefined) return;
-    const { debounceUntil = Number.POSITIVE_INFINITY } = this.#start;
-    this.#start = { ...this.#start, input };
-    this.#began = Math.min(this.#now + delay, debounceUntil);
-    this.#delay(this.#began);
-  }
-
-  /** The run is due: it is entered, or waits for its turn. */
-  #due(): void {
-    const { admission } = this.#start as StartFact;
-    if (admission === undefined) this.#enter(this.#start as StartFact);
-    else if ("failure" in admission) this.#close(rejected(errorOf(admission.failure)));
-  }
-
-  /** Its turn has come, or is not to be waited for. */
-  #admitted({ admitted }: Extract<Incoming, { type: "AdmissionDecided" }>): void {
-    const start = this.#start as StartFact;
-    this.#began = this.#now;
-    if (admitted) this.#enter(start);
-    else this.#closeWith({ type: "InstanceCancelled", failure: failureOf(notAdmitted(start)) });
-  }
-
-  #enter(fact: StartFact): void {
-    this.#armDeadline(fact);
+  #enter(fact: StartFact, due: number): void {
+    this.#armDeadline(fact, due);
     const run = this.definition.run;
     if (run === undefined) {
       this.#close(
@@ -716,8 +685,8 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     for (const event of this.#early.splice(0)) this.#events.offerKept(event);
   }
 
-  #armDeadline(fact: StartFact): void {
-    const deadline = deadlineOf(fact, this.#began);
+  #armDeadline(fact: StartFact, due: number): void {
+    const deadline = deadlineOf(fact, due);
     if (deadline === undefined) return;
     this.interpreter.timerAt("deadline", deadline.purpose, deadline.at, undefined, () =>
       this.#outOfTime(lateness(deadline, this.definition.name)),
@@ -842,11 +811,11 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
 
   /** The run that takes the place of this one, if its workflow is tried again. On replay, history says so. */
   #nextAttempt(error: unknown, kind: FailureKind): NextAttempt | undefined {
-    const start = this.#start;
+    const { start, due } = this.#entrance ?? {};
     // It was asked to end.
     const isCancelled = this.#cancelling !== undefined || this.#keptCancel() !== undefined;
-    if (start === undefined || this.#recorder.replaying || isCancelled) return undefined;
-    const retryAt = runRetryAt({ definition: this.definition, start, began: this.#began, now: this.#now, error, kind }, this);
+    if (start === undefined || due === undefined || this.#recorder.replaying || isCancelled) return undefined;
+    const retryAt = runRetryAt({ definition: this.definition, start, began: due, now: this.#now, error, kind }, this);
     if (retryAt === undefined) return undefined;
     const carried = this.#unread();
     return { run: this.#newRunId(this.#identity.run), retryAt, ...(carried.length > 0 && { carried }) };
@@ -898,16 +867,6 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     const attributes = this.#context?.trackedAttributes.takeChange();
     if (attributes !== undefined) this.#commands.record({ type: "AttributesChanged", attributes });
   }
-}
-
-/** Why a run is not entered that is not to wait for its turn. */
-function notAdmitted({ workflow, admission }: StartFact): WovyrError {
-  const { capacity, of, key } = admission as Extract<NonNullable<StartFact["admission"]>, { readonly name: string }>;
-  const what = `${of === workflow ? "" : ` of "${of}"`}${key === undefined ? "" : ` with key ${JSON.stringify(key)}`}`;
-  return new WovyrError(
-    `the run of workflow "${workflow}" was cancelled by its concurrency limit: at most ${capacity} runs${what} are at work at once, and it is not to wait.`,
-    { code: "CONCURRENCY_LIMIT" },
-  );
 }
 
 const cancelReason = ({ reason }: CancelFact): CancelledError => new CancelledError(reason ?? "cancelled on request");

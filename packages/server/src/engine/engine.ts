@@ -32,6 +32,7 @@ import { HandOver, handedOver } from "./hand-over.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { HeldMail } from "./held-mail.ts";
 import { HistoryRows } from "./history-row.ts";
+import { Housekeeping } from "./housekeeping.ts";
 import { Inbox } from "./inbox.ts";
 import { Instance, type InstanceHost, type InstanceIdentity, type OpenTurn, turnMail } from "./instance.ts";
 import { type CacheLimits, InstanceTable } from "./instance-table.ts";
@@ -40,6 +41,7 @@ import { Admissions } from "./limits/admissions.ts";
 import type { TenantLimits } from "./limits/limits-of.ts";
 import { addedByLoading, comesAgainTo, isForSuccessor, type Mail, mailIdentity } from "./mail.ts";
 import { Ownership } from "./ownership.ts";
+import { atMost, pause } from "./pause.ts";
 import { Placement } from "./placement.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
@@ -51,7 +53,7 @@ import { type InboxMessage, type InstanceKey, type RunImport, type Store, StoreU
 import { recover } from "./recovery.ts";
 import type { Registry } from "./registry.ts";
 import { judgedOutcome } from "./remote-outcome.ts";
-import { Retention, type RetentionTimes } from "./removal.ts";
+import type { RetentionTimes } from "./removal.ts";
 import { Replay } from "./replay.ts";
 import { Requests } from "./requests.ts";
 import { Revival } from "./revival.ts";
@@ -60,7 +62,7 @@ import { fifo } from "./scheduling/fifo.ts";
 import type { SchedulingStrategy } from "./scheduling/strategy.ts";
 import { Settlement } from "./settlement.ts";
 import { shardOf } from "./shard-of.ts";
-import { type Start, startKeyLife } from "./start.ts";
+import type { Start } from "./start.ts";
 import { completionOf, StepOutcomes } from "./step-outcomes.ts";
 import { Strikes } from "./strikes.ts";
 import { TaskLeases } from "./task-leases.ts";
@@ -130,13 +132,6 @@ export type EngineOptions = {
   readonly turnBegan?: (run: InstanceIdentity | undefined, tail: number) => void;
 };
 
-/** Words of attempts that nobody came back for. */
-const heartbeatLife = 7 * 24 * 3_600_000;
-/** Of runs that have ended: longer than anything that still belongs to one of their attempts. */
-const stepOutcomeLife = 24 * 3_600_000;
-/** How long the outcome of a task is known when it is said again, and a worker when it is silent. */
-const taskMemory = 24 * 3_600_000;
-const housekeepingInterval = 600_000;
 /** After which a recovery that failed is tried again, in milliseconds. */
 const recoveryPause = 500;
 /** How long `close` waits until the other nodes know of it: then they take what it leaves at once, and else when they look next. */
@@ -184,7 +179,7 @@ export class Engine {
   readonly workers: Workers;
   readonly admissions: Admissions;
   readonly #settlement: Settlement;
-  readonly #retention: Retention;
+  readonly #housekeeping: Housekeeping;
   readonly host: InstanceHost;
   strikes = new Strikes([]);
   /** Instances whose turns wait until the lease is renewed. */
@@ -195,7 +190,6 @@ export class Engine {
   /** Recoveries that are under way or wait for one that is. */
   #recoveries = 0;
   #recovered = false;
-  #cancelHousekeeping = () => {};
   #closing = false;
   #closed = false;
 
@@ -282,7 +276,7 @@ export class Engine {
     this.taskSweep = new TaskSweep(this);
     this.workers = new Workers(this);
     this.#settlement = new Settlement(this);
-    this.#retention = new Retention(this, options.retention ?? new Map());
+    this.#housekeeping = new Housekeeping(this);
     this.admissions = new Admissions(this);
     this.host = {
       group: options.group,
@@ -378,7 +372,7 @@ export class Engine {
       cancelGrace = clock.wakeAt(clock.now() + grace, resolve);
     });
     // It may have been alone when it looked last.
-    const told = this.journal.down === undefined && (await this.#atMost(farewellPatience, this.ownership.drain()));
+    const told = this.journal.down === undefined && (await atMost(clock, farewellPatience, this.ownership.drain()));
     if (told && !this.ownership.members.alone) await Promise.race([this.handOver.giveUpAll(graceOver), graceOver]);
     await Promise.race([this.dispatch.drain(), graceOver]);
     cancelGrace();
@@ -392,7 +386,7 @@ export class Engine {
     this.turns.stop();
     // A store that does not answer learns by the lease.
     const released = this.ownership.release();
-    if (answers) await this.#atMost(storePatience, Promise.all([released, this.#releasePermits()]));
+    if (answers) await atMost(clock, storePatience, Promise.all([released, this.#releasePermits()]));
     this.wakeUps.left();
     this.#closed = true;
     this.wakeUps.stop();
@@ -414,24 +408,13 @@ export class Engine {
       .catch((error) => this.options.log.warn("permits could not be given up before their lease ends", { error }));
   }
 
-  /** True when the promise was kept within so many milliseconds. */
-  async #atMost(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
-    const { clock } = this.options;
-    let cancel = () => {};
-    const late = new Promise<boolean>((resolve) => {
-      cancel = clock.wakeAt(clock.now() + milliseconds, () => resolve(false));
-    });
-    const kept = await Promise.race([promise.then(() => true), late]);
-    cancel();
-    return kept;
-  }
-
   /** Waits until everything is saved; false when the store is away, or has not taken anything for a while. */
   async #settledUnlessStalled(): Promise<boolean> {
+    const { clock } = this.options;
     const settled = this.#settled();
     for (;;) {
       const { flushes } = this.journal;
-      if (await this.#atMost(storePatience, settled)) return this.journal.down === undefined;
+      if (await atMost(clock, storePatience, settled)) return this.journal.down === undefined;
       if (this.journal.flushes === flushes) return false;
     }
   }
@@ -486,11 +469,11 @@ export class Engine {
         this.requests.start();
         if (this.options.localQueues !== "all") this.taskSweep.start();
         this.#recovered = true;
-        this.#keepHouse();
+        this.#housekeeping.start();
         return;
       } catch (error) {
         if (!(error instanceof StoreUnavailableError)) log.error("recovery failed; it is tried again", { error });
-        await new Promise<void>((resolve) => void clock.wakeAt(clock.now() + recoveryPause, resolve));
+        await pause(clock, recoveryPause);
       }
     }
   }
@@ -525,25 +508,6 @@ export class Engine {
     return this.ownership.owns(shard) && !this.handOver.isClosing(shard);
   }
 
-  /** Start keys, and outcomes of steps whose runs have ended, are kept for a day, words of attempts for a week, publications and closed runs as long as is said. */
-  #keepHouse(): void {
-    this.#cancelHousekeeping();
-    const { clock, store, log } = this.options;
-    void this.#retention.sweep();
-    this.#cancelHousekeeping = clock.wakeAt(clock.now() + housekeepingInterval, () => this.#keepHouse());
-    // One of the group's nodes is enough for what belongs to no shard.
-    if (!this.ownership.owns(this.ownership.firstShard)) return;
-    store.expireStartKeys(clock.now() - startKeyLife).catch((error) => log.warn("old start keys could not be removed", { error }));
-    store
-      .expireStepOutcomes(clock.now() - stepOutcomeLife)
-      .catch((error) => log.warn("old outcomes of steps could not be removed", { error }));
-    store.tasks.expire(taskMemory).catch((error) => log.warn("old outcomes of tasks could not be forgotten", { error }));
-    store.expireHeartbeats(clock.now() - heartbeatLife).catch((error) => log.warn("old heartbeats could not be removed", { error }));
-    store.expireLimits().catch((error) => log.warn("what is left of old limits could not be removed", { error }));
-    const publications = store.expirePublications(clock.now() - this.publicationRetention);
-    publications.catch((error) => log.warn("old publications could not be removed", { error }));
-  }
-
   async #readStrikes(): Promise<void> {
     this.strikes = new Strikes(await this.options.store.listStrikes());
   }
@@ -563,7 +527,7 @@ export class Engine {
   /** Everything in memory is void: nobody acts on it any more. */
   #dropAll(reason: WovyrError): void {
     this.#recovered = false;
-    this.#cancelHousekeeping();
+    this.#housekeeping.stop();
     this.timers.stop();
     this.requests.stop();
     this.taskSweep.stop();
@@ -599,18 +563,15 @@ export class Engine {
 
   /** One that, as the id of an instance, belongs to a shard of this node, while it owns any. */
   newOwnRunId(tenant: string): string {
-    const { ownership } = this;
-    for (let tries = 1; ; tries += 1) {
-      const run = this.newRunId();
-      if (this.mayEnter(this.shardOf(tenant, run)) || ownership.shards.length === 0 || tries === mostDraws) return run;
-    }
+    if (this.ownership.shards.length === 0) return this.newRunId();
+    return this.newRunIdOn(tenant, (shard) => this.mayEnter(shard));
   }
 
-  /** One that, as the id of an instance, belongs to a shard. */
-  newRunIdOn(tenant: string, shard: number): string {
+  /** One that, as the id of an instance, belongs to a shard that is wanted. */
+  newRunIdOn(tenant: string, isWanted: (shard: number) => boolean): string {
     for (let tries = 1; ; tries += 1) {
       const run = this.newRunId();
-      if (this.shardOf(tenant, run) === shard || tries === mostDraws) return run;
+      if (isWanted(this.shardOf(tenant, run)) || tries === mostDraws) return run;
     }
   }
 

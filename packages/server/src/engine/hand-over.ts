@@ -11,6 +11,7 @@
 import { ApiError } from "@wovyr/sdk";
 import { movedAway } from "./attempts.ts";
 import type { Engine } from "./engine.ts";
+import { atMost, pause } from "./pause.ts";
 import { workflowLabel } from "./registry.ts";
 
 /** How long attempts may take to end before shards stay for now, in milliseconds. */
@@ -138,8 +139,8 @@ export class HandOver {
   }
 
   async #shed(shards: ReadonlySet<number>, needs?: string): Promise<void> {
-    const { dispatch } = this.#engine;
-    await this.#inTime(dispatch.hold(shards), attemptPatience);
+    const { dispatch, options } = this.#engine;
+    await atMost(options.clock, attemptPatience, dispatch.hold(shards));
     const staying = this.#staying(shards);
     dispatch.resume(staying);
     const going = this.#without(shards, staying);
@@ -213,8 +214,8 @@ export class HandOver {
     const isQuiet = () => !this.#anyActive(shards) && stepOutcomes.idle && revival.loading.every((run) => !runs.has(run));
     while (!isQuiet()) {
       if (clock.now() > latest || journal.down !== undefined) return false;
-      await this.#inTime(journal.idle(), turnPatience);
-      await new Promise<void>((resolve) => void clock.wakeAt(clock.now() + glance, resolve));
+      await atMost(clock, turnPatience, journal.idle());
+      await pause(clock, glance);
     }
     return true;
   }
@@ -223,17 +224,6 @@ export class HandOver {
     for (const { phase, mailbox, identity } of this.#engine.table.values())
       if (shards.has(identity.shard) && (phase !== "idle" || mailbox.length > 0)) return true;
     return false;
-  }
-
-  /** Resolves with the promise, or after so many milliseconds. */
-  async #inTime(promise: Promise<void>, milliseconds: number): Promise<void> {
-    const { clock } = this.#engine.options;
-    let cancel = () => {};
-    const late = new Promise<void>((resolve) => {
-      cancel = clock.wakeAt(clock.now() + milliseconds, resolve);
-    });
-    await Promise.race([promise, late]);
-    cancel();
   }
 }
 

@@ -7,6 +7,7 @@
  * 4. Every read begins with the oldest message, so that a run never hears a publication before an older one that it found when it looked back.
  */
 import type { Engine } from "./engine.ts";
+import { pause } from "./pause.ts";
 import { type InstanceKey, StoreUnavailableError } from "./ports/store.ts";
 import { deliverInbox, eachMessage } from "./recovery.ts";
 
@@ -128,7 +129,7 @@ export class Inbox {
           log.warn("the inbox could not be read; its messages are delivered after the next outage or start", { error });
           return;
         }
-        await new Promise<void>((resolve) => void clock.wakeAt(clock.now() + retryMilliseconds, resolve));
+        await pause(clock, retryMilliseconds);
       }
     }
   }

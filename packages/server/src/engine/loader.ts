@@ -8,6 +8,7 @@ import type { Incoming, Turn } from "@wovyr/sdk/internal";
 import { awaitsCopy } from "./copied-run.ts";
 import type { HistoryRows } from "./history-row.ts";
 import type { Mail } from "./mail.ts";
+import { pause } from "./pause.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { Loop } from "./ports/loop.ts";
 import {
@@ -132,9 +133,7 @@ export class Loader {
         return await read();
       } catch (error) {
         if (!(error instanceof StoreUnavailableError) || this.#stopped) throw error;
-        await new Promise<void>((resolve) => {
-          this.#clock.wakeAt(this.#clock.now() + retryMilliseconds, resolve);
-        });
+        await pause(this.#clock, retryMilliseconds);
       }
     }
   }

@@ -8,6 +8,7 @@
  */
 import { WovyrError } from "@wovyr/sdk";
 import { Members } from "./members.ts";
+import { pause } from "./pause.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
 import type { Random } from "./ports/random.ts";
@@ -135,7 +136,7 @@ export class Ownership {
     for (;;) {
       await this.verify();
       if (this.#unreachable === undefined || this.#stopped || !this.holds) return;
-      await new Promise<void>((resolve) => void clock.wakeAt(clock.now() + retryMilliseconds / 2, resolve));
+      await pause(clock, retryMilliseconds / 2);
     }
   }
 

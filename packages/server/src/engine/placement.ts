@@ -6,6 +6,7 @@
  */
 import type { Member, Members } from "./members.ts";
 import type { Ownership } from "./ownership.ts";
+import { atMost } from "./pause.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
 
@@ -92,11 +93,7 @@ export class Placement {
 
   /** Asks the store now who owns what; resolves when it has answered, or after a while. */
   async refresh(): Promise<void> {
-    let cancel = () => {};
-    const late = new Promise<void>((resolve) => {
-      cancel = this.#clock.wakeAt(this.#clock.now() + longestLook, resolve);
-    });
-    await Promise.race([this.#ownership.verify(), late]).finally(cancel);
+    await atMost(this.#clock, longestLook, this.#ownership.verify());
   }
 
   /** Somebody has to look after the configuration of the cluster: it is logged once. */

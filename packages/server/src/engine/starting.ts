@@ -181,7 +181,9 @@ export class Starting {
     const { tenant } = this.#tenancy;
     if (definition.debounce === undefined) return request.id === undefined ? engine.newOwnRunId(tenant) : engine.newRunId();
     const place = placeIdOf(definition, request, engine.options.limits.execution.payload);
-    return place === undefined ? engine.newRunId() : engine.newRunIdOn(tenant, engine.shardOf(tenant, place));
+    if (place === undefined) return engine.newRunId();
+    const wanted = engine.shardOf(tenant, place);
+    return engine.newRunIdOn(tenant, (shard) => shard === wanted);
   }
 
   /** Waits for a run from before it is created, so that its end cannot be missed. */

@@ -10,6 +10,7 @@ import { type ActivityTransaction, ApiError, type EffectId, type Incoming, type 
 import { type Attempt, attemptKey } from "./attempt.ts";
 import type { HistoryRows } from "./history-row.ts";
 import type { Ownership } from "./ownership.ts";
+import { pause } from "./pause.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
 import { type InstanceKey, type Store, StoreUnavailableError } from "./ports/store.ts";
@@ -93,7 +94,7 @@ export class StepOutcomes {
           if (this.#isOver) throw error;
           if (!(error instanceof StoreUnavailableError))
             log.error("a transactional step could not be given up; it is tried again", { run, effect, error });
-          await new Promise<void>((resolve) => void clock.wakeAt(clock.now() + retryPause, resolve));
+          await pause(clock, retryPause);
           if (this.#isOver) throw error;
         }
       }

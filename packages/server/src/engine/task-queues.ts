@@ -31,6 +31,8 @@ const tokenBytes = 24;
 type Poll = {
   readonly worker: string;
   readonly max: number;
+  /** Under which it may get tasks of the claim that is under way. */
+  readonly tokens: Set<string>;
   readonly end: (tasks: readonly ActivityTask[]) => void;
   readonly fail: (error: unknown) => void;
   over: boolean;
@@ -99,7 +101,7 @@ export class TaskQueues {
         reject(error);
       };
       const giveUp = () => end([]);
-      const poll: Poll = { worker, max, end, fail, over: false };
+      const poll: Poll = { worker, max, tokens: new Set(), end, fail, over: false };
       kind.polls.add(poll);
       signal?.addEventListener("abort", giveUp, { once: true });
       void this.#claim(kind).then(() => {
@@ -228,7 +230,7 @@ export class TaskQueues {
         if (round < poll.max && places.length < mostPlaces) places.push({ token: this.#newToken(), worker: poll.worker, poll });
       if (places.length === before) break;
     }
-    for (const { token, poll } of places) tokensOf(poll).add(token);
+    for (const { token, poll } of places) poll.tokens.add(token);
     return places;
   }
 
@@ -246,14 +248,17 @@ export class TaskQueues {
       this.#engine.taskSweep.within(Math.min(lease, timeout.startToClose ?? lease, timeout.heartbeat ?? lease));
     }
     for (const poll of polls) {
-      const tasks = [...tokensOf(poll)].flatMap((token) => byToken.get(token) ?? []);
-      tokensOf(poll).clear();
+      const tasks = [...poll.tokens].flatMap((token) => byToken.get(token) ?? []);
+      poll.tokens.clear();
       if (tasks.length === 0) continue;
       const opened = await this.#opened(tasks);
       if (poll.over) orphans.push(...opened.map(({ token }) => token));
       else if (opened.length > 0) poll.end(opened);
     }
-    if (orphans.length > 0) await this.#engine.taskLeases.release(orphans).catch(() => undefined);
+    if (orphans.length > 0)
+      await this.#engine.taskLeases
+        .release(orphans)
+        .catch((error) => this.#warn("tasks that nobody waits for any more could not be handed back; their leases end", error));
   }
 
   /** As workers get them. One whose values cannot be read fails instead. */
@@ -263,12 +268,17 @@ export class TaskQueues {
         try {
           return await this.#viewOf(task);
         } catch (error) {
-          await this.#engine.taskLeases.fail(task.token, error).catch(() => undefined);
+          const unsaid = (cause: unknown) => this.#warn("a task whose values cannot be read could not fail; its lease ends", cause);
+          await this.#engine.taskLeases.fail(task.token, error).catch(unsaid);
           return undefined;
         }
       }),
     );
     return opened.filter((task) => task !== undefined);
+  }
+
+  #warn(message: string, error: unknown): void {
+    this.#engine.options.log.warn(message, { error });
   }
 
   async #viewOf({ token, run, effect, queue, name, attempt, input, about, details }: ClaimedTask): Promise<ActivityTask> {
@@ -289,15 +299,6 @@ export class TaskQueues {
       ...(timeout !== undefined && { timeout }),
     };
   }
-}
-
-const tokens = new WeakMap<Poll, Set<string>>();
-
-/** Under which a poll may get tasks of the claim that is under way. */
-function tokensOf(poll: Poll): Set<string> {
-  const known = tokens.get(poll) ?? new Set<string>();
-  tokens.set(poll, known);
-  return known;
 }
 
 const kindName = ({ queues, activities, labels, lease }: Pick<Kind, "queues" | "activities" | "labels" | "lease">): string =>

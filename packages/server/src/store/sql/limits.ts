@@ -56,6 +56,6 @@ export async function takeTokens(query: SqlQuery, asks: readonly TokenAsk[]): Pr
 }
 
 export async function expireLimits(query: SqlQuery): Promise<void> {
-  await query("write", "delete from wovyr.permits where lease_until < clock_timestamp()", []);
-  await query("write", "delete from wovyr.tokens where expires_at < floor(extract(epoch from clock_timestamp()) * 1000)", []);
+  await query("write", "delete from wovyr.permits where lease_until <= clock_timestamp()", []);
+  await query("write", "delete from wovyr.tokens where expires_at <= floor(extract(epoch from clock_timestamp()) * 1000)", []);
 }
