@@ -151,9 +151,12 @@ export class TaskWorker implements Worker {
     clearTimeout(this.#beatTimer);
     const interval = this.#worker.lease / beatsPerLease;
     const sentAt = performance.now();
+    const told = this.state;
     await this.#tell();
     if (this.#state === "Stopped") return;
-    this.#beatTimer = setTimeout(() => void this.#beat(), Math.max(0, sentAt + interval - performance.now()));
+    // That it works now is told at once.
+    const next = told === "Starting" && this.state !== told ? sentAt : sentAt + interval;
+    this.#beatTimer = setTimeout(() => void this.#beat(), Math.max(0, next - performance.now()));
   }
 
   async #tell(): Promise<void> {

@@ -384,3 +384,19 @@ test("the options of a worker are checked", async () => {
     assert.throws(() => limited().with({ queue: "q" }), { code: "INVALID_OPTION" });
   }
 });
+
+test("that a worker has begun is told at once, and not a third of a lease later", async () => {
+  const server = new Server();
+  const worker = new TaskWorker(
+    server,
+    resolveWorker({ queues: ["q"], activities: [activity("work", async () => {})], lease: "10m" }, "x"),
+  );
+  const running = worker.run();
+  await server.until(() => server.reports.some(({ state }) => state === "Idle"));
+  assert.deepEqual(
+    server.reports.map(({ state }) => state),
+    ["Starting", "Idle"],
+  );
+  await worker.stop();
+  await running;
+});
