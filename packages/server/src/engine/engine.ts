@@ -563,7 +563,7 @@ export class Engine {
 
   /** One that, as the id of an instance, belongs to a shard of this node, while it owns any. */
   newOwnRunId(tenant: string): string {
-    if (this.ownership.shards.length === 0) return this.newRunId();
+    if (this.ownership.ownsNone) return this.newRunId();
     return this.newRunIdOn(tenant, (shard) => this.mayEnter(shard));
   }
 

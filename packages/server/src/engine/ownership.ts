@@ -86,6 +86,10 @@ export class Ownership {
     return [...this.#epochs.keys()];
   }
 
+  get ownsNone(): boolean {
+    return this.#epochs.size === 0;
+  }
+
   /** The number of the group's first shard. */
   get firstShard(): number {
     return this.#first;

@@ -17,6 +17,8 @@ export const workflowLabel = (name: string, version: string): string => `${name}
 
 export class Registry {
   readonly #workflows = new Map<string, Map<string, WorkflowDefinition>>();
+  /** By name, the version for new instances. */
+  readonly #last = new Map<string, WorkflowDefinition>();
   readonly #own = new Map<string, WorkflowDefinition>([[batchWorkflow.name, batchWorkflow.definition]]);
 
   constructor(definitions: readonly WorkflowDefinition[]) {
@@ -41,6 +43,7 @@ export class Registry {
         );
       versions.set(definition.version, definition);
       this.#workflows.set(definition.name, versions);
+      this.#last.set(definition.name, definition);
     }
   }
 
@@ -72,25 +75,22 @@ export class Registry {
 
   /** As `forStart`, and undefined where that throws. */
   ifStarted(name: string, version: string | undefined): WorkflowDefinition | undefined {
-    const versions = this.#workflows.get(name);
-    return version === undefined ? [...(versions?.values() ?? [])].at(-1) : versions?.get(version);
+    return version === undefined ? this.#last.get(name) : this.#workflows.get(name)?.get(version);
   }
 
-  /** The definition for a new instance: the given version, else the one registered last. */
+  /** The definition for a new instance: the given version, else the one registered last. Throws WORKFLOW_NOT_FOUND. */
   forStart(name: string, version: string | undefined): WorkflowDefinition {
-    const versions = this.versions(name);
-    if (version === undefined) return versions[versions.length - 1] as WorkflowDefinition;
-    const found = versions.find((definition) => definition.version === version);
+    const found = this.ifStarted(name, version);
     if (found !== undefined) return found;
-    throw new WovyrError(
-      `Workflow "${name}" has no version "${version}" here. Registered: ${versions.map((definition) => definition.version).join(", ")}.`,
-      { code: "WORKFLOW_NOT_FOUND" },
-    );
+    const known = this.versions(name).map((definition) => definition.version);
+    throw new WovyrError(`Workflow "${name}" has no version "${version}" here. Registered: ${known.join(", ")}.`, {
+      code: "WORKFLOW_NOT_FOUND",
+    });
   }
 
   /** The workflows whose new instances an event starts, with what each of them calls the event. */
   triggeredBy(event: string): readonly { readonly definition: WorkflowDefinition; readonly trigger: EventDef<unknown, never> }[] {
-    return this.#newest().flatMap((definition) => {
+    return [...this.#last.values()].flatMap((definition) => {
       const trigger = definition.triggers?.find((candidate) => candidate.name === event);
       return trigger === undefined ? [] : [{ definition, trigger }];
     });
@@ -98,12 +98,8 @@ export class Registry {
 
   /** What the newest versions declare an event to be, as what they take or as what triggers them. */
   declared(event: string): ReadonlySet<EventDef<unknown, never>> {
-    const all = this.#newest().flatMap(({ events = [], triggers = [] }) => [...events, ...triggers]);
+    const all = [...this.#last.values()].flatMap(({ events = [], triggers = [] }) => [...events, ...triggers]);
     return new Set(all.filter((candidate) => candidate.name === event));
-  }
-
-  #newest(): WorkflowDefinition[] {
-    return this.names.map((name) => this.forStart(name, undefined));
   }
 
   /** The declared definition of an event that a workflow takes. */
