@@ -6,6 +6,7 @@ import { herdFamily } from "./rows/herd.ts";
 import { httpFamily } from "./rows/http.ts";
 import { latencyFamily } from "./rows/latency.ts";
 import { millionFamily } from "./rows/million.ts";
+import { nodesFamily } from "./rows/nodes.ts";
 import { overloadFamily } from "./rows/overload.ts";
 import { replayFamily } from "./rows/replay.ts";
 import { suspendedFamily } from "./rows/suspended.ts";
@@ -19,6 +20,7 @@ export const families: readonly Family[] = [
   failingFamily,
   latencyFamily,
   httpFamily,
+  nodesFamily,
   replayFamily,
   suspendedFamily,
   herdFamily,
