@@ -9,6 +9,7 @@ import { millionFamily } from "./rows/million.ts";
 import { nodesFamily } from "./rows/nodes.ts";
 import { overloadFamily } from "./rows/overload.ts";
 import { replayFamily } from "./rows/replay.ts";
+import { simulatedNodesFamily } from "./rows/simulated-nodes.ts";
 import { suspendedFamily } from "./rows/suspended.ts";
 import { testingKitFamily } from "./rows/testing-kit.ts";
 import { fanOutFamily, oneStepFamily, sequentialFamily } from "./rows/throughput.ts";
@@ -21,6 +22,7 @@ export const families: readonly Family[] = [
   latencyFamily,
   httpFamily,
   nodesFamily,
+  simulatedNodesFamily,
   replayFamily,
   suspendedFamily,
   herdFamily,
