@@ -1,60 +1,15 @@
 /** One, two and four orchestrators as processes over one database: what a workflow costs all of them and Postgres together, in process and through HTTP. */
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { familySeconds } from "../cpu.ts";
 import type { Family, FamilyContext } from "../family.ts";
+import { evenlySpread, LoadProcess } from "../load-processes.ts";
 import type { Row } from "../row.ts";
 
 const counts = [1, 2, 4];
-const startLimit = 60_000;
 /** Of all nodes together. */
 const inFlight = 2_000;
 const connections = 64;
-const spreadLimit = 30_000;
-
-export type NodeAsk =
-  | { readonly what: "shards" }
-  | { readonly what: "run"; readonly inFlight: number; readonly seconds: number }
-  | { readonly what: "call"; readonly url: string; readonly connections: number; readonly inFlight: number; readonly seconds: number };
-export type NodeAnswer = { readonly value: number; readonly failure?: string };
-
-/** A process with an orchestrator, or with none (`undefined`): a caller. */
-class LoadProcess {
-  readonly #child: ChildProcess;
-  url = "";
-
-  private constructor(child: ChildProcess) {
-    this.#child = child;
-  }
-
-  static async start(database: string | undefined): Promise<LoadProcess> {
-    const child = fork(join(import.meta.dirname, "..", "load-process.ts"), database === undefined ? [] : [database], {
-      execArgv: [...process.execArgv.filter((argument) => !argument.startsWith("--cpu-prof"))],
-      stdio: ["ignore", "inherit", "inherit", "ipc"],
-    });
-    const started = new LoadProcess(child);
-    const [message] = (await once(child, "message", { signal: AbortSignal.timeout(startLimit) })) as [{ url: string }];
-    started.url = message.url;
-    return started;
-  }
-
-  async ask(ask: NodeAsk): Promise<number> {
-    const answered = once(this.#child, "message", { signal: AbortSignal.timeout(startLimit) }) as Promise<[NodeAnswer]>;
-    this.#child.send(ask);
-    const [{ value, failure }] = await answered;
-    if (failure !== undefined) throw new Error(failure);
-    return value;
-  }
-
-  async stop(): Promise<void> {
-    const gone = once(this.#child, "exit");
-    this.#child.kill("SIGTERM");
-    await gone;
-  }
-}
 
 type Cost = { readonly perSecond: number; readonly microseconds: number };
 
@@ -66,16 +21,6 @@ async function costOf(seconds: number, context: FamilyContext, work: () => Promi
   const done = (await work()).reduce((sum, each) => sum + each, 0);
   const took = Math.max(seconds, (performance.now() - began) / 1_000);
   return { perSecond: done / took, microseconds: ((processor() - before) * 1e6) / done };
-}
-
-async function evenlySpread(nodes: readonly LoadProcess[]): Promise<void> {
-  const end = performance.now() + spreadLimit;
-  for (;;) {
-    const shards = await Promise.all(nodes.map((node) => node.ask({ what: "shards" })));
-    if (Math.min(...shards) >= Math.floor(256 / nodes.length)) return;
-    if (performance.now() > end) throw new Error(`the shards are not spread: ${shards.join(", ")}`);
-    await sleep(100);
-  }
 }
 
 /** Statements a second that an idle node sends, by the database's own count of transactions. */
@@ -103,7 +48,7 @@ async function measure(database: string, count: number, context: FamilyContext):
   try {
     for (let at = 0; at < count; at += 1) nodes.push(await LoadProcess.start(database));
     for (let at = 0; at < count; at += 1) callers.push(await LoadProcess.start(undefined));
-    await evenlySpread(nodes);
+    await evenlySpread(count, () => Promise.all(nodes.map((node) => node.ask({ what: "shards" }))));
     const share = { inFlight: Math.ceil(inFlight / count), seconds: context.seconds };
     const inProcess = () => costOf(share.seconds, context, () => Promise.all(nodes.map((node) => node.ask({ what: "run", ...share }))));
     const http = () =>
@@ -120,7 +65,7 @@ async function measure(database: string, count: number, context: FamilyContext):
           ),
         ),
       );
-    await inProcess();
+    for (let warmUp = 0; warmUp < 2; warmUp += 1) await inProcess();
     const direct = [await inProcess(), await inProcess(), await inProcess()];
     await http();
     const called = [await http(), await http(), await http()];
