@@ -81,7 +81,7 @@ async function measure(database: string, count: number, context: FamilyContext):
         name: `${many}, idle: statements of each`,
         unit: "/s",
         values: [await idleStatements(database, count, context.quick ? 3 : 15)],
-        reach: { atMost: 10 },
+        reach: { atMost: 5 },
       },
     ];
   } finally {
