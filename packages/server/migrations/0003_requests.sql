@@ -157,7 +157,7 @@ $$;
 --> statement-breakpoint
 -- The oldest requests of the shards after a position. Mostly there is none.
 CREATE FUNCTION "wovyr"."requests_1"(asked_shards integer[], after_position bigint, most integer)
-RETURNS TABLE ("position" double precision, tenant text, run text, message text, kind text, fact text) LANGUAGE plpgsql STABLE
+RETURNS TABLE ("position" double precision, tenant text, run text, message text, kind text, fact text, shard integer) LANGUAGE plpgsql STABLE
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off
 SET plan_cache_mode = force_generic_plan AS $$
 begin
@@ -166,7 +166,7 @@ begin
     return;
   end if;
   return query
-  select r.position::double precision, r.tenant, r.run, r.message, r.kind, r.fact
+  select r.position::double precision, r.tenant, r.run, r.message, r.kind, r.fact, r.shard
   from (
     select m.tid from unnest(asked_shards) s(id) cross join lateral (
       select q.ctid as tid, q.position from wovyr.requests q where q.shard = s.id and q.position > after_position order by q.position limit most

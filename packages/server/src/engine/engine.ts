@@ -49,7 +49,7 @@ import { type EngineLog, guarded } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
 import type { Peers } from "./ports/peers.ts";
 import type { Random } from "./ports/random.ts";
-import { type InboxMessage, type InstanceKey, type RunImport, type Store, StoreUnavailableError } from "./ports/store.ts";
+import { type InboxMessage, type RunAddress, type RunImport, type Store, StoreUnavailableError } from "./ports/store.ts";
 import { recover } from "./recovery.ts";
 import type { Registry } from "./registry.ts";
 import { judgedOutcome } from "./remote-outcome.ts";
@@ -263,7 +263,7 @@ export class Engine {
       clock,
       log,
       shards: () => this.ownership.shards,
-      fire: ({ tenant, run, effect, due }) => this.deliver({ tenant, run }, { fact: { type: "TimerFired", effect, due } }),
+      fire: ({ tenant, run, shard, effect, due }) => this.deliver({ tenant, run, shard }, { fact: { type: "TimerFired", effect, due } }),
     });
     this.revival = new Revival(this);
     this.inbox = new Inbox(this);
@@ -513,7 +513,7 @@ export class Engine {
   }
 
   /** A message of the durable inbox on its way to its run. */
-  async deliverMessage(message: { tenant: string; run: string; message: string; fact: string }): Promise<void> {
+  async deliverMessage(message: InboxMessage): Promise<void> {
     const fact = (await this.rows.decodeFact(message.fact)) as Incoming;
     this.deliver(message, { fact, inbox: message.message });
   }
@@ -647,7 +647,7 @@ export class Engine {
   }
 
   /** Gives an item to its run, which is loaded when it is not in memory. */
-  deliver(key: InstanceKey, mail: Mail): void {
+  deliver(key: RunAddress, mail: Mail): void {
     const instance = this.table.get(key.run);
     if (instance === undefined) {
       void this.revival.load(key, mail);
@@ -670,7 +670,7 @@ export class Engine {
   }
 
   /** The run is parked, and its code may try again as soon as it is loaded. */
-  giveChance(key: InstanceKey): void {
+  giveChance(key: RunAddress): void {
     if (this.table.get(key.run) === undefined) this.revival.giveChance(key.run);
     else this.deliver(key, { fact: { type: "Resumed" } });
   }
@@ -732,7 +732,7 @@ export class Engine {
         if (inbox !== undefined) this.dropMessages(identity, [{ fact, inbox }]);
       };
       this.deliver(
-        { tenant: identity.tenant, run },
+        { tenant: identity.tenant, run, shard: identity.shard },
         {
           fact,
           receipt: {
@@ -754,8 +754,10 @@ export class Engine {
   }
 
   /** Removes messages that came to nothing from the durable inbox. */
-  dropMessages(key: InstanceKey, mail: readonly Mail[]): void {
-    const messages = mail.flatMap((item) => (item.inbox === undefined ? [] : [{ tenant: key.tenant, run: key.run, message: item.inbox }]));
+  dropMessages(key: RunAddress, mail: readonly Mail[]): void {
+    const messages = mail.flatMap((item) =>
+      item.inbox === undefined ? [] : [{ tenant: key.tenant, run: key.run, shard: key.shard, message: item.inbox }],
+    );
     if (messages.length > 0)
       this.options.store.drop(messages).catch((error) => this.options.log.warn("messages of an ended run could not be removed", { error }));
   }

@@ -8,7 +8,7 @@
  */
 import type { Engine } from "./engine.ts";
 import { pause } from "./pause.ts";
-import { type InstanceKey, StoreUnavailableError } from "./ports/store.ts";
+import { type RunAddress, StoreUnavailableError } from "./ports/store.ts";
 import { deliverInbox, eachMessage } from "./recovery.ts";
 
 const pageMessages = 500;
@@ -96,7 +96,7 @@ export class Inbox {
   }
 
   /** Delivers the messages of one run. What is asked for while they are being read makes one more read. */
-  deliver(key: InstanceKey): void {
+  deliver(key: RunAddress): void {
     const reader = `${key.tenant}/${key.run}`;
     const reading = this.#reads.has(reader);
     this.#reads.set(reader, reading);
@@ -108,7 +108,7 @@ export class Inbox {
     });
   }
 
-  async #deliver(key: InstanceKey): Promise<void> {
+  async #deliver(key: RunAddress): Promise<void> {
     for (let after = 0; ; ) {
       const page = await this.#engine.options.store.readInbox(key, { after, limit: pageMessages });
       for (const message of page) await this.#engine.deliverMessage(message);

@@ -8,7 +8,7 @@
  */
 import type { Engine } from "./engine.ts";
 import { isOutcomeMessage } from "./mail.ts";
-import type { InboxMessage, InstanceKey } from "./ports/store.ts";
+import type { InboxMessage, InstanceRow, RunAddress } from "./ports/store.ts";
 
 const pageRuns = 200;
 const pageMessages = 500;
@@ -30,7 +30,7 @@ export async function recover(engine: Engine, gained: readonly number[]): Promis
   engine.revival.expect([]);
 }
 
-async function loadAll(engine: Engine, page: readonly InstanceKey[]): Promise<void> {
+async function loadAll(engine: Engine, page: readonly RunAddress[]): Promise<void> {
   await Promise.all(page.map((row) => engine.revival.load(row)));
 }
 
@@ -39,10 +39,10 @@ async function eachPage(
   engine: Engine,
   shards: () => readonly number[],
   which: "busy" | "parked",
-  work: (page: readonly InstanceKey[]) => Promise<void>,
+  work: (page: readonly RunAddress[]) => Promise<void>,
 ): Promise<void> {
   const { store } = engine.options;
-  for (let after: InstanceKey | undefined; ; ) {
+  for (let after: InstanceRow | undefined; ; ) {
     const page = await store.listRunnable(shards(), which, {
       ...(after !== undefined && { after }),
       limit: pageRuns,

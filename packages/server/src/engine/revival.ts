@@ -16,7 +16,7 @@ import { handedOver } from "./hand-over.ts";
 import { Instance } from "./instance.ts";
 import { type LoadedRun, Loader } from "./loader.ts";
 import { comesAgainTo, type Mail } from "./mail.ts";
-import { type Heartbeat, type InstanceKey, type InstanceRow, isOpenStatus } from "./ports/store.ts";
+import { type Heartbeat, type InstanceRow, isOpenStatus, type RunAddress } from "./ports/store.ts";
 import { workflowLabel } from "./registry.ts";
 import { Replay } from "./replay.ts";
 import { strikeLimit } from "./strikes.ts";
@@ -83,7 +83,7 @@ export class Revival {
   }
 
   /** Keeps items where those of a run that is being loaded wait, so that what arrives meanwhile comes after them; `resume` tells when to go on, and how. */
-  hold(key: InstanceKey, mail: Mail[], resume: Promise<() => WovyrError | undefined>): void {
+  hold(key: RunAddress, mail: Mail[], resume: Promise<() => WovyrError | undefined>): void {
     this.#loading.set(key.run, mail);
     void resume.then((refusal) => {
       if (this.#loading.get(key.run) !== mail) return;
@@ -118,7 +118,7 @@ export class Revival {
   }
 
   /** Brings a run into memory, if it is not there. Resolves when it is, or when there is no such run. */
-  load(key: InstanceKey, mail?: Mail): Promise<void> {
+  load(key: RunAddress, mail?: Mail): Promise<void> {
     const waiting = this.#loading.get(key.run);
     if (waiting !== undefined) {
       if (mail !== undefined) waiting.push(mail);
@@ -130,13 +130,13 @@ export class Revival {
   }
 
   /** Brings a run that was created without this node into memory, with its first messages. */
-  begin(key: InstanceKey): Promise<void> {
+  begin(key: RunAddress): Promise<void> {
     if (this.#loading.has(key.run) || this.#engine.table.get(key.run) !== undefined) return Promise.resolve();
     this.#loading.set(key.run, []);
     return this.#load(key, { inbox: true });
   }
 
-  #load(key: InstanceKey, options?: { readonly inbox: boolean }): Promise<void> {
+  #load(key: RunAddress, options?: { readonly inbox: boolean }): Promise<void> {
     const term = this.#term;
     return this.#loader.load(key, options).then(
       (loaded) => (term === this.#term ? this.#loaded(key, loaded, options) : this.#loadAgain(key, options)),
@@ -145,23 +145,23 @@ export class Revival {
   }
 
   /** Unless nobody waits for it any more. */
-  #loadAgain(key: InstanceKey, options?: { readonly inbox: boolean }): Promise<void> {
+  #loadAgain(key: RunAddress, options?: { readonly inbox: boolean }): Promise<void> {
     return this.#loading.has(key.run) ? this.#load(key, options) : Promise.resolve();
   }
 
-  #take(key: InstanceKey): Mail[] {
+  #take(key: RunAddress): Mail[] {
     const mail = this.#loading.get(key.run) ?? [];
     this.#loading.delete(key.run);
     return mail;
   }
 
-  #notLoaded(key: InstanceKey, error: unknown): void {
+  #notLoaded(key: RunAddress, error: unknown): void {
     if (!this.#engine.closed) this.#engine.options.log.error("a run could not be loaded", { run: key.run, error });
     const refusal = error instanceof WovyrError ? error : new WovyrError("the run could not be loaded", { cause: error });
     for (const mail of this.#take(key)) mail.receipt?.refused(refusal);
   }
 
-  #loaded(key: InstanceKey, loaded: LoadedRun | undefined, options: { readonly inbox: boolean } | undefined): Promise<void> | void {
+  #loaded(key: RunAddress, loaded: LoadedRun | undefined, options: { readonly inbox: boolean } | undefined): Promise<void> | void {
     if (loaded === undefined) {
       const mail = this.#take(key);
       this.#engine.dropMessages(key, mail);
@@ -187,7 +187,7 @@ export class Revival {
   }
 
   /** Why a run is not to be brought into memory here. */
-  #notHere({ run }: InstanceKey, { shard, workflow, version, closedAt }: InstanceRow): WovyrError | undefined {
+  #notHere({ run }: RunAddress, { shard, workflow, version, closedAt }: InstanceRow): WovyrError | undefined {
     const { ownership, handOver, options } = this.#engine;
     const { members } = ownership;
     if (!ownership.owns(shard))
@@ -340,12 +340,12 @@ export class Revival {
   }
 
   /** What is stored of a run, without anything coming of it; undefined when there is none. */
-  read(key: InstanceKey, options?: { readonly inbox: boolean }): Promise<LoadedRun | undefined> {
+  read(key: RunAddress, options?: { readonly inbox: boolean }): Promise<LoadedRun | undefined> {
     return this.#loader.load(key, options);
   }
 
   /** The history of a run that is in memory. */
-  async historyOf(key: InstanceKey): Promise<LoadedRun["turns"]> {
+  async historyOf(key: RunAddress): Promise<LoadedRun["turns"]> {
     return (await this.read(key))?.turns ?? [];
   }
 }

@@ -217,7 +217,8 @@ class Routing {
 
   async #decide<T>(letter: string, call: (owner: Operations) => Promise<T>): Promise<T> {
     const run = placeOfDeadLetter(letter)?.run;
-    const row = run === undefined ? undefined : await this.#engine().options.store.getInstance({ tenant: this.#tenant, run });
+    const row =
+      run === undefined ? undefined : await this.#engine().options.store.getInstance({ tenant: this.#tenant, run, shard: undefined });
     return row === undefined ? call(this.#local) : this.#ask(row.id, call);
   }
 

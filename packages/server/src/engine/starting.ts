@@ -156,7 +156,7 @@ export class Starting {
       ...(startKey !== undefined && { startKey }),
     });
     if (outcome !== "done") return this.#taken(engine, definition, start, request, () => this.startWithoutOwner(request));
-    engine.wakeUps.arrived({ tenant: this.#tenancy.tenant, run }, shard);
+    engine.wakeUps.arrived({ tenant: this.#tenancy.tenant, run, shard });
     return { id, runId: run, status: "Running", created: true, replayed: false };
   }
 
@@ -233,7 +233,7 @@ export class Starting {
         return this.#replaced(engine, definition.debounce.period, start, known.run, request);
       if (known !== undefined) return this.#again(engine, known, startKey, request);
     }
-    const open = await store.findInstance(this.#tenancy.tenant, id);
+    const open = await store.findInstance(this.#tenancy.tenant, id, start.identity.shard);
     if (open === undefined || open.closedAt !== undefined) {
       await engine.ownership.verify();
       const { unavailable } = engine;
@@ -263,9 +263,10 @@ export class Starting {
   async #replaced(engine: Engine, period: number, start: Start, run: string, request: StartRequest): Promise<StartResponse> {
     const { tenant } = this.#tenancy;
     const { store } = engine.options;
+    const { shard } = start.identity;
     const message = request.idempotencyKey ?? `m-${engine.newRunId()}`;
-    const replaced = await replaceStart(engine, { tenant, run }, replacement(message, start.fact.input, period));
-    const row = await store.getInstance({ tenant, run });
+    const replaced = await replaceStart(engine, { tenant, run, shard }, replacement(message, start.fact.input, period));
+    const row = await store.getInstance({ tenant, run, shard });
     if (replaced !== undefined && row !== undefined) return { ...(await this.#existing(row, false, request)), replayed: replaced.replayed };
     await store.dropStartKey(tenant, start.identity.workflow, start.create.startKey?.key ?? "", run);
     return this.#startOnce(request);
@@ -302,6 +303,7 @@ export class Starting {
     const row = await engine.options.store.getInstance({
       tenant: this.#tenancy.tenant,
       run: known.run,
+      shard: undefined,
     });
     if (row === undefined) throw startedRunGone(known.run);
     return this.#existing(row, true, request);

@@ -7,7 +7,7 @@
  * 4. Nothing depends on it: every node looks by itself as well.
  */
 import type { Engine } from "./engine.ts";
-import type { InstanceKey } from "./ports/store.ts";
+import type { RunAddress } from "./ports/store.ts";
 
 const gathering = 5;
 
@@ -56,7 +56,8 @@ export class WakeUps {
   }
 
   /** Something for a run is durable in its inbox: whoever owns it is to look. */
-  arrived(key: InstanceKey, shard: number): void {
+  arrived(key: RunAddress & { readonly shard: number }): void {
+    const { shard } = key;
     if (this.#engine.placement.of(shard).kind === "here") this.#engine.inbox.deliver(key);
     else this.tell([shard]);
   }

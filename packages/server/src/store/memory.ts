@@ -22,6 +22,7 @@ import {
   type InstanceRow,
   type ListFilter,
   type Publication,
+  type RunAddress,
   type RunImport,
   type StepOutcome,
   type Store,
@@ -128,11 +129,11 @@ class MemoryStore implements Store {
     return rows;
   }
 
-  async addDeadLetter(letter: DeadLetter) {
+  async addDeadLetter(letter: DeadLetter & RunAddress) {
     const { tenant, run, effect, workflow, id, name, failure } = letter;
     checkStorable({ tenant, run, effect, workflow, id, name, failure });
     const { deadLetters } = this.#open();
-    if (deadLetters.get(letter) === undefined) deadLetters.set({ ...letter });
+    if (deadLetters.get(letter) === undefined) deadLetters.set(withoutShard(letter));
   }
 
   async listDeadLetters(tenant: string, filter: DeadLetterFilter, { after, limit }: DeadLetterPage) {
@@ -146,8 +147,8 @@ class MemoryStore implements Store {
     return least(letters, limit, compareLetters);
   }
 
-  async getDeadLetter(tenant: string, run: string, effect: string) {
-    return this.#open().deadLetters.get({ tenant, run, effect });
+  async getDeadLetter(key: EffectKey) {
+    return this.#open().deadLetters.get(key);
   }
 
   async dropDeadLetters(keys: readonly EffectKey[]) {
@@ -155,12 +156,12 @@ class MemoryStore implements Store {
     for (const key of keys) deadLetters.remove(key);
   }
 
-  async saveHeartbeats(beats: readonly Heartbeat[]) {
+  async saveHeartbeats(beats: readonly (Heartbeat & RunAddress)[]) {
     const tables = this.#open();
     for (const { tenant, run, effect, details } of beats) checkStorable({ tenant, run, effect, details });
     for (const beat of beats) {
       const known = tables.heartbeats.get(beat);
-      if (tables.isOpen(beat) && (known === undefined || isLater(beat, known))) tables.heartbeats.set({ ...beat });
+      if (tables.isOpen(beat) && (known === undefined || isLater(beat, known))) tables.heartbeats.set(withoutShard(beat));
     }
   }
 
@@ -178,13 +179,13 @@ class MemoryStore implements Store {
     for (const beat of heartbeats.all()) if (beat.at < before) heartbeats.remove(beat);
   }
 
-  async saveStepOutcome(step: StepOutcome) {
+  async saveStepOutcome(step: StepOutcome & RunAddress) {
     const { stepOutcomes } = this.#open();
     const { tenant, run, effect, outcome } = step;
     checkStorable({ tenant, run, effect, outcome: outcome ?? undefined });
     const known = stepOutcomes.get(step);
     if (known !== undefined) return { won: false, outcome: known.outcome };
-    stepOutcomes.set({ ...step });
+    stepOutcomes.set(withoutShard(step));
     return { won: true, outcome };
   }
 
@@ -358,4 +359,9 @@ function matches(record: RunRecord, filter: ListFilter): boolean {
     if (value !== wanted && !(Array.isArray(value) && value.includes(wanted))) return false;
   }
   return true;
+}
+
+/** Where it is kept is not part of it. */
+function withoutShard<T extends RunAddress>({ shard: _, ...row }: T): Omit<T, "shard"> {
+  return row;
 }

@@ -89,7 +89,7 @@ async function useEverything(at: Scenario, count: number): Promise<void> {
     await store.listRunnable(at.shards, "busy", { limit: 10 });
     await Promise.all([store.readInbox(some, { limit: 10 }), store.readHeartbeats(some), store.readStepOutcomes(some)]);
     await store.listDeadLetters(at.tenant, {}, { limit: 10 });
-    await store.getDeadLetter(at.tenant, some.run, "2");
+    await store.getDeadLetter({ tenant: at.tenant, run: some.run, effect: "2" });
   };
   await read();
   const handed = publication(at, { key: published[1]?.key ?? "" });

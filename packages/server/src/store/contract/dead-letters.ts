@@ -26,12 +26,18 @@ export function deadLetters({ test, store }: Suite): void {
       deadLetters: [deadLetter({ effect: "1", attempts: 1 }), written],
     });
     const key = { tenant: at.tenant, run: turn.run, effect: "1" };
-    assert.deepEqual(await store().getDeadLetter(at.tenant, turn.run, "1"), { ...key, ...written, at: 77, workflow: "w", id: "i" });
+    assert.deepEqual(await store().getDeadLetter({ tenant: at.tenant, run: turn.run, effect: "1" }), {
+      ...key,
+      ...written,
+      at: 77,
+      workflow: "w",
+      id: "i",
+    });
     const later = deadLetter({ effect: "1", kind: "workflow", name: "child", attempts: 4, failure: "{}" });
     await commit(at, next(at, turn, { at: 88, deadLetters: [later] }));
     assert.deepEqual(await letters(at), [{ ...key, ...later, at: 88, workflow: "w", id: "i" }]);
-    assert.equal(await store().getDeadLetter(at.tenant, turn.run, "2"), undefined);
-    assert.equal(await store().getDeadLetter(unique("tenant-"), turn.run, "1"), undefined);
+    assert.equal(await store().getDeadLetter({ tenant: at.tenant, run: turn.run, effect: "2" }), undefined);
+    assert.equal(await store().getDeadLetter({ tenant: unique("tenant-"), run: turn.run, effect: "1" }), undefined);
   });
 
   test("a turn removes the dead letters of effects that are done, and a refused one neither writes nor removes", async () => {
@@ -60,7 +66,7 @@ export function deadLetters({ test, store }: Suite): void {
     await commit(at, next(at, open, { status: "Completed" }));
     const brief = await start(at, { status: "Failed", deadLetters: [deadLetter({ effect: "brief" })] });
     assert.equal((await letters(at)).length, 4);
-    assert.equal((await store().getDeadLetter(at.tenant, brief.run, "brief"))?.name, "charge");
+    assert.equal((await store().getDeadLetter({ tenant: at.tenant, run: brief.run, effect: "brief" }))?.name, "charge");
   });
 
   test("a dead letter that no turn writes is kept as it was first, whether its run is known or not", async () => {

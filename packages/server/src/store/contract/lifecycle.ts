@@ -53,7 +53,7 @@ export function closing({ test, store }: Suite): void {
       () => store().listClosedBefore(0, { limit: 1 }),
       () => store().addDeadLetter({ ...key, ...deadLetter(), at: 0, workflow: "w", id: "i" }),
       () => store().listDeadLetters(at.tenant, {}, { limit: 1 }),
-      () => store().getDeadLetter(at.tenant, "r", "e"),
+      () => store().getDeadLetter({ tenant: at.tenant, run: "r", effect: "e" }),
       () => store().dropDeadLetters([{ ...key, effect: "e" }]),
       () => store().saveHeartbeats([{ ...key, effect: "e", attempt: 1, at: 0, details: "1" }]),
       () => store().readHeartbeats(key),

@@ -148,8 +148,8 @@ export class SqlStore implements Store {
     return listDeadLetters(this.#query, tenant, filter, page);
   }
 
-  async getDeadLetter(tenant: string, run: string, effect: string) {
-    return getDeadLetter(this.#query, { tenant, run, effect });
+  async getDeadLetter(key: EffectKey) {
+    return getDeadLetter(this.#query, key);
   }
 
   async dropDeadLetters(keys: readonly EffectKey[]) {
