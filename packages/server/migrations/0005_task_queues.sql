@@ -242,7 +242,7 @@ $$;
 -- What is found stays 'ended' until a turn has seen to it, and is found again after `again` milliseconds. `next_in` is on the last row, which tells of no task.
 CREATE FUNCTION "wovyr"."sweep_tasks_1"(shards integer[], most integer, again bigint)
 RETURNS TABLE("tenant" text, "run" text, "effect" text, "name" text, "attempt" integer, "losses" integer, "about" text, "ended" text, "worker" text,
-  "details" text, "next_in" double precision)
+  "details" text, "next_in" double precision, "shard" integer)
 LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -265,7 +265,7 @@ begin
       else 'lost'
     end
   from chosen c where w.tenant = c.tenant and w.run = c.run and w.effect = c.effect
-  returning w.tenant, w.run, w.effect, w.name, w.attempt, w.losses, w.about, w.ended, w.worker, w.details, null::double precision;
+  returning w.tenant, w.run, w.effect, w.name, w.attempt, w.losses, w.about, w.ended, w.worker, w.details, null::double precision, w.shard;
   select t.due into next from wovyr.tasks t where t.due is not null and t.shard = any (shards) order by t.due limit 1;
   if found then
     next_in := greatest(0, next - at);

@@ -60,10 +60,10 @@ export class Attempts {
 
   /** The attempt is recorded when there is a place for it. */
   announce(instance: Instance, fact: AttemptStarted): void {
-    const { tenant, run } = instance.identity;
+    const { run } = instance.identity;
     const activity = instance.state.activities.get(fact.effect);
     if (activity === undefined || this.#engine.dispatch.has(run, fact.effect)) return;
-    this.#dispatch(instance, fact.effect, activity, () => this.#engine.deliver({ tenant, run }, { fact }));
+    this.#dispatch(instance, fact.effect, activity, () => this.#engine.deliver(instance.identity, { fact }));
   }
 
   #dispatch(instance: Instance, effect: EffectId, activity: Readonly<OpenActivity>, announce: Attempt["announce"]): void {
@@ -81,7 +81,7 @@ export class Attempts {
       activity: { ...activity },
       workflowRetry: instance.definition?.activityRetry,
       runEndsAt: runEndsAt(instance.state),
-      report: (fact) => this.#engine.deliver({ tenant, run }, { fact }),
+      report: (fact) => this.#engine.deliver({ tenant, run, shard }, { fact }),
       announce,
     });
   }
@@ -129,7 +129,7 @@ export class Attempts {
    */
   release(ran: ReadonlyMap<string, Payload | undefined>, shards?: ReadonlySet<number>): void {
     for (const instance of this.#engine.table.values()) {
-      const { tenant, run, shard } = instance.identity;
+      const { run, shard } = instance.identity;
       if (shards?.has(shard) === false) continue;
       for (const [effect, activity] of instance.state.activities) {
         if (activity.state !== "Running" || activity.queue !== undefined) continue;
@@ -140,7 +140,7 @@ export class Attempts {
           semantics === "atMostOnce" && ran.has(key)
             ? unknownOutcome(effect, activity, "was stopped when its process was shut down", heartbeat)
             : { type: "AttemptLost", effect, attempt, cause: "shutdown", ...(heartbeat !== undefined && { heartbeat }) };
-        this.#engine.deliver({ tenant, run }, { fact });
+        this.#engine.deliver(instance.identity, { fact });
       }
     }
   }

@@ -89,7 +89,7 @@ export class Batches {
   async get(id: string): Promise<BatchDescription> {
     const engine = this.#tenancy.engine();
     const row = await this.#row(engine, id);
-    const state = foldHistory(await this.#tenancy.turns(engine, row.run));
+    const state = foldHistory(await this.#tenancy.turns(engine, row));
     if (state.start === undefined) throw new WovyrError(`batch "${id}" has not begun`, { code: "INTERNAL" });
     const { operation, filter, startedAt, progress } = decodePayload(state.start.input) as BatchState;
     const shown = {
@@ -115,7 +115,7 @@ export class Batches {
 
   async #row(engine: Engine, id: string): Promise<InstanceRow> {
     checkName(id, "the id of a batch");
-    const row = await engine.options.store.findInstance(this.#tenancy.tenant, id);
+    const row = await engine.options.store.findInstance(this.#tenancy.tenant, id, engine.shardOf(this.#tenancy.tenant, id));
     if (row?.workflow === batchWorkflowName) return row;
     throw new ApiError(`There is no batch "${id}".`, { code: "BATCH_NOT_FOUND" });
   }
@@ -125,7 +125,7 @@ export class Batches {
     const { store } = engine.options;
     const known = await store.findStartKey(tenant, batchWorkflowName, startKey.key);
     if (known === undefined) return undefined;
-    if (known.digest === startKey.digest) return store.getInstance({ tenant, run: known.run });
+    if (known.digest === startKey.digest) return store.getInstance({ tenant, run: known.run, shard: undefined });
     throw new ApiError(`The idempotency key "${startKey.key}" was used for another batch. Use a new key for a new request.`, {
       code: "IDEMPOTENCY_CONFLICT",
     });
@@ -135,7 +135,7 @@ export class Batches {
 type AnyBatch = Omit<BatchRequest, "operation"> & { readonly operation: BatchOperation | DeadLetterOperation };
 
 function startOf(engine: Engine, tenant: string, { operation, filter, id: asked, idempotencyKey }: AnyBatch): Start {
-  const run = asked === undefined ? engine.newOwnRunId(tenant) : engine.newRunId();
+  const run = asked === undefined ? engine.newOwnRunId(tenant, idempotencyKey) : engine.newRunId();
   const id = asked ?? run;
   const { version } = batchWorkflow;
   const state: BatchState = {

@@ -39,7 +39,7 @@ const reachesNobody: ReadonlySet<unknown> = new Set(["INSTANCE_NOT_FOUND", "INST
 /** Keeps an event that reached no run, with the reason, unless the workflow wants to hear of it. */
 async function undelivered(
   engine: Engine,
-  { tenant, run, instanceId, workflow, effect, call }: Attempt,
+  { tenant, run, shard, instanceId, workflow, effect, call }: Attempt,
   event: string,
   error: unknown,
 ): Promise<void> {
@@ -47,6 +47,7 @@ async function undelivered(
   await engine.options.store.addDeadLetter({
     tenant,
     run,
+    shard,
     effect,
     at: engine.options.clock.now(),
     kind: "event",

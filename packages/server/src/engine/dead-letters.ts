@@ -101,8 +101,8 @@ export class DeadLetters {
   async get(id: string): Promise<DeadLetterDetails> {
     const engine = this.#tenancy.engine();
     const { place, row } = await this.#find(engine, id);
-    const turns = await this.#tenancy.turns(engine, row.run);
-    const letter = await this.#letter(engine, place, turns);
+    const turns = await this.#tenancy.turns(engine, row);
+    const letter = await this.#letter(engine, place, row, turns);
     if (letter === undefined) throw explained(id, endingOf(place, turns));
     const failures = failuresOf(letter, turns);
     return {
@@ -139,11 +139,11 @@ export class DeadLetters {
     decision: DeadLetterDecision,
     options: DecisionOptions,
   ): Promise<Delivered> {
-    const turns = await this.#tenancy.turns(engine, row.run);
-    const letter = await this.#letter(engine, place, turns);
+    const turns = await this.#tenancy.turns(engine, row);
+    const letter = await this.#letter(engine, place, row, turns);
     if (letter === undefined) throw explained(id, endingOf(place, turns));
     if (decision === "retry") await this.#again(engine, id, letter, row);
-    await engine.options.store.dropDeadLetters([letter]);
+    await engine.options.store.dropDeadLetters([{ ...letter, shard: row.shard }]);
     const { note } = options;
     engine.options.log.info(`a dead letter was decided on: ${decision}`, {
       deadLetter: id,
@@ -158,14 +158,15 @@ export class DeadLetters {
   /** The run that the letter is of. Throws DEAD_LETTER_NOT_FOUND. */
   async #find(engine: Engine, id: string): Promise<{ readonly place: DeadLetterPlace; readonly row: InstanceRow }> {
     const place = placeOfDeadLetter(id);
-    const row = place && (await engine.options.store.getInstance({ tenant: this.#tenancy.tenant, run: place.run }));
+    const row = place && (await engine.options.store.getInstance({ tenant: this.#tenancy.tenant, run: place.run, shard: undefined }));
     if (place === undefined || row === undefined) throw unknown(id);
     return { place, row };
   }
 
-  async #letter(engine: Engine, place: DeadLetterPlace, turns: readonly Turn[]): Promise<DeadLetter | undefined> {
+  async #letter(engine: Engine, place: DeadLetterPlace, row: InstanceRow, turns: readonly Turn[]): Promise<DeadLetter | undefined> {
     const effect = place.effect ?? effectIn(place, turns);
-    const letter = effect === undefined ? undefined : await engine.options.store.getDeadLetter(this.#tenancy.tenant, place.run, effect);
+    const { tenant, run, shard } = row;
+    const letter = effect === undefined ? undefined : await engine.options.store.getDeadLetter({ tenant, run, shard, effect });
     return letter?.kind === place.kind && letter.attempts === place.attempts ? letter : undefined;
   }
 
@@ -196,7 +197,7 @@ export class DeadLetters {
     { output, note, idempotencyKey }: DecisionOptions,
   ): Promise<Delivered> {
     const about = { runId: row.run, ...(note !== undefined && { note }), ...(idempotencyKey !== undefined && { idempotencyKey }) };
-    const history = () => this.#tenancy.turns(engine, row.run);
+    const history = () => this.#tenancy.turns(engine, row);
     const effect = place.effect ?? effectIn(place, await history());
     if (effect === undefined) throw unknown(id);
     try {
@@ -209,7 +210,7 @@ export class DeadLetters {
           about,
         );
       }
-      const stuck = await engine.options.store.getDeadLetter(this.#tenancy.tenant, row.run, effect);
+      const stuck = await engine.options.store.getDeadLetter({ tenant: row.tenant, run: row.run, shard: row.shard, effect });
       // It was tried anew since, and is stuck once more: that is another letter.
       if (stuck !== undefined && stuck.attempts !== place.attempts) {
         const ending = endingOf(place, await history());
@@ -225,7 +226,7 @@ export class DeadLetters {
 
   /** Nobody waits for it: it is done anew. */
   async #again(engine: Engine, id: string, letter: DeadLetter, row: InstanceRow): Promise<void> {
-    const turns = await this.#tenancy.turns(engine, row.run);
+    const turns = await this.#tenancy.turns(engine, row);
     if (letter.kind === "event") {
       const { to, event, payload } = inputOf(letter, turns).input as SendInput;
       await this.#anywhere().sendEvent(to, event, payload, { idempotencyKey: `${letter.run}/${letter.effect}` });

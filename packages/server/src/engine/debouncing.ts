@@ -16,7 +16,7 @@ import {
 } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import { StartIsOver } from "./mail.ts";
-import type { InstanceKey, NewInstance } from "./ports/store.ts";
+import type { NewInstance, RunAddress } from "./ports/store.ts";
 
 type StartReplaced = Extract<Incoming, { type: "StartReplaced" }>;
 
@@ -64,7 +64,7 @@ export const replacement = (message: string, input: Payload, delay: number): Sta
 });
 
 /** Puts a start in the place of one that is still to be entered; undefined when that one was entered, or came to nothing. */
-export function replaceStart(engine: Engine, key: InstanceKey, fact: StartReplaced): Promise<{ readonly replayed: boolean } | undefined> {
+export function replaceStart(engine: Engine, key: RunAddress, fact: StartReplaced): Promise<{ readonly replayed: boolean } | undefined> {
   return new Promise((resolve, reject) => {
     const refused = (error: Error) => (isOver(error) ? resolve(undefined) : reject(error));
     engine.deliver(key, { fact, receipt: { accepted: (replayed) => resolve({ replayed }), refused } });

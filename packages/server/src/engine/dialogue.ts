@@ -20,7 +20,7 @@ import {
 } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { Instance } from "./instance.ts";
-import type { InstanceKey, InstanceRow } from "./ports/store.ts";
+import type { InstanceKey, InstanceRow, RunAddress } from "./ports/store.ts";
 import { versionMissing } from "./version-missing.ts";
 
 /** Runs of a chain in which the end of an update is looked for. */
@@ -88,17 +88,18 @@ export class Dialogue {
     const { payload: limit } = engine.options.limits.execution;
     const input = encodePayload(request.input, { limit, what: `input of update "${name}"` });
     const about = { id, runId: run, updateId: message };
+    const shard = engine.shardOf(tenant, id);
     let giveUp = () => {};
     const ended = new Promise<UpdateEnd | undefined>((resolve, reject) => {
-      giveUp = engine.updates.add(updateKey(run, message), { tell: resolve, giveUp: reject }, engine.shardOf(tenant, id));
+      giveUp = engine.updates.add(updateKey(run, message), { tell: resolve, giveUp: reject }, shard);
     });
     // It may be given up before anybody looks.
     ended.catch(() => {});
     try {
       const replayed = await new Promise<boolean>((accepted, refused) =>
-        engine.deliver({ tenant, run }, { fact: { type: "UpdateRequested", message, name, input }, receipt: { accepted, refused } }),
+        engine.deliver({ tenant, run, shard }, { fact: { type: "UpdateRequested", message, name, input }, receipt: { accepted, refused } }),
       );
-      const known = replayed ? await this.#endOf({ tenant, run }, message) : undefined;
+      const known = replayed ? await this.#endOf({ tenant, run, shard }, message) : undefined;
       const end = known ?? (await this.#within(ended, wait, signal));
       if (end === undefined) return { ...about, status: "Open" };
       return end.type === "UpdateCompleted"
@@ -125,10 +126,10 @@ export class Dialogue {
   }
 
   /** What history holds of an update's end: that of the last run that knows of it, or of those that it goes on from. */
-  async #endOf({ tenant, run }: InstanceKey, message: string): Promise<UpdateEnd | undefined> {
-    let before: string | undefined = await this.#lastRun({ tenant, run });
+  async #endOf({ tenant, run, shard }: RunAddress, message: string): Promise<UpdateEnd | undefined> {
+    let before: string | undefined = await this.#lastRun({ tenant, run, shard });
     for (let runs = 0; before !== undefined && runs < longestChain; runs++) {
-      const facts = await this.#factsOf({ tenant, run: before });
+      const facts = await this.#factsOf({ tenant, run: before, shard });
       const end = facts.find(
         (fact): fact is UpdateEnd => (fact.type === "UpdateCompleted" || fact.type === "UpdateFailed") && fact.message === message,
       );
@@ -143,17 +144,17 @@ export class Dialogue {
   }
 
   /** The run that what is said to this one comes to in the end. */
-  async #lastRun({ tenant, run }: InstanceKey): Promise<string> {
+  async #lastRun({ tenant, run, shard }: RunAddress): Promise<string> {
     let last = run;
     for (let runs = 0; runs < longestChain; runs++) {
-      const { successor } = foldHistory(await this.#engine.revival.historyOf({ tenant, run: last }));
+      const { successor } = foldHistory(await this.#engine.revival.historyOf({ tenant, run: last, shard }));
       if (successor === undefined) break;
       last = successor;
     }
     return last;
   }
 
-  async #factsOf(key: InstanceKey): Promise<readonly HistoryFact[]> {
+  async #factsOf(key: RunAddress): Promise<readonly HistoryFact[]> {
     return (await this.#engine.revival.historyOf(key)).flatMap((turn) => turn.events);
   }
 }

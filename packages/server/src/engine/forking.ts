@@ -57,7 +57,7 @@ export class Forking {
     if (request.at === undefined) return this.#startAgain(engine, row, definition, request, startKey);
     const { at } = request;
     return this.#copy(engine, row, startKey, (turns) => {
-      const run = request.id === undefined ? engine.newOwnRunId(row.tenant) : engine.newRunId();
+      const run = request.id === undefined ? engine.newOwnRunId(row.tenant, request.idempotencyKey) : engine.newRunId();
       return { at: borderAt(turns, at), id: request.id ?? run, run, version: definition.version };
     });
   }
@@ -81,11 +81,11 @@ export class Forking {
     const known = await this.#known(engine, row, startKey);
     if (known !== undefined) return known;
     if (row.closedAt === undefined) {
-      const asked = fact(borderAt(await this.#tenancy.turns(engine, row.run), to));
+      const asked = fact(borderAt(await this.#tenancy.turns(engine, row), to));
       const outcome = await this.#resetOpen(engine, row, asked);
       if (outcome !== undefined) return outcome;
     }
-    const open = await engine.options.store.findInstance(row.tenant, row.id);
+    const open = await engine.options.store.findInstance(row.tenant, row.id, row.shard);
     if (open !== undefined && open.closedAt === undefined) throw taken(open);
     return this.#copy(engine, row, startKey, (turns) => {
       const asked = fact(borderAt(turns, to));
@@ -94,14 +94,14 @@ export class Forking {
   }
 
   /** Undefined when the run has closed by itself meanwhile. */
-  async #resetOpen(engine: Engine, { tenant, run, id, workflow }: InstanceRow, fact: ResetFact): Promise<NewRun | undefined> {
+  async #resetOpen(engine: Engine, { tenant, run, id, shard, workflow }: InstanceRow, fact: ResetFact): Promise<NewRun | undefined> {
     try {
       const replayed = await new Promise<boolean>((accepted, refused) =>
-        engine.deliver({ tenant, run }, { fact, receipt: { accepted, refused } }),
+        engine.deliver({ tenant, run, shard }, { fact, receipt: { accepted, refused } }),
       );
       const { store } = engine.options;
-      const next = replayed ? (await store.findStartKey(tenant, workflow, resetKey(id, fact).key))?.run : fact.run;
-      const row = next === undefined ? undefined : await store.getInstance({ tenant, run: next });
+      const next = replayed ? (await store.findStartKey(tenant, workflow, resetKey(id, fact).key, shard))?.run : fact.run;
+      const row = next === undefined ? undefined : await store.getInstance({ tenant, run: next, shard });
       return row && { ...newRun(row), replayed };
     } catch (error) {
       if (error instanceof ApiError && error.code === "INSTANCE_CLOSED") return undefined;
@@ -120,7 +120,7 @@ export class Forking {
     if (source === undefined) throw new ApiError(`Instance "${row.id}" has no run "${row.run}".`, { code: "INSTANCE_NOT_FOUND" });
     const write = await forkWrite({ source, startKey, ...plan(source.turns) }, engine);
     const outcome = await engine.options.store.importRun(write);
-    if (outcome === "id-taken") throw taken(await engine.options.store.findInstance(row.tenant, write.row.id));
+    if (outcome === "id-taken") throw taken(await engine.options.store.findInstance(row.tenant, write.row.id, write.row.shard));
     if (outcome !== "done") {
       const known = await this.#known(engine, row, startKey);
       if (known !== undefined) return known;
@@ -140,7 +140,7 @@ export class Forking {
     request: ForkRequest,
     startKey: StartKey | undefined,
   ): Promise<NewRun> {
-    const origin = foldHistory(await this.#tenancy.turns(engine, row.run)).start;
+    const origin = foldHistory(await this.#tenancy.turns(engine, row)).start;
     if (origin === undefined) throw new ApiError(`Run "${row.run}" has not begun; there is nothing to fork yet.`, { code: "NOT_A_BORDER" });
     const start = this.#startOf(engine, definition, row, origin, request, startKey);
     const { id, run } = start.identity;
@@ -148,7 +148,7 @@ export class Forking {
     if (status !== undefined) return { id, runId: run, status, replayed: false };
     const known = await this.#known(engine, row, startKey);
     if (known !== undefined) return known;
-    throw taken(await engine.options.store.findInstance(row.tenant, id));
+    throw taken(await engine.options.store.findInstance(row.tenant, id, engine.shardOf(row.tenant, id)));
   }
 
   #startOf(
@@ -161,7 +161,7 @@ export class Forking {
   ): Start {
     const { tenant } = row;
     const { name: workflow, version } = definition;
-    const run = request.id === undefined ? engine.newOwnRunId(tenant) : engine.newRunId();
+    const run = request.id === undefined ? engine.newOwnRunId(tenant, request.idempotencyKey) : engine.newRunId();
     const id = request.id ?? run;
     const correlationId = row.correlationId ?? row.id;
     return {
@@ -193,7 +193,7 @@ export class Forking {
       throw new ApiError("This idempotency key was used for another request of the same kind. Use a new key for a new request.", {
         code: "IDEMPOTENCY_CONFLICT",
       });
-    const row = await store.getInstance({ tenant, run: known.run });
+    const row = await store.getInstance({ tenant, run: known.run, shard: undefined });
     if (row === undefined)
       throw new ApiError(`The run ${known.run} that this idempotency key began is gone.`, { code: "INSTANCE_NOT_FOUND" });
     return { ...newRun(row), replayed: true };

@@ -11,14 +11,14 @@ import type { HistoryRows } from "./history-row.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
-import type { Heartbeat, Store } from "./ports/store.ts";
+import type { EffectAddress, Heartbeat, RunAddress, Store } from "./ports/store.ts";
 
 const shortestInterval = 1_000;
 /** Words that one call of the store saves. */
 const batch = 500;
 
 type Told = {
-  readonly heartbeat: Omit<Heartbeat, "at" | "details">;
+  readonly heartbeat: Omit<Heartbeat & RunAddress, "at" | "details">;
   readonly interval: number;
   at: number;
   details: Payload;
@@ -38,7 +38,7 @@ export class Heartbeats {
   readonly #told = new Map<string, Told>();
   /** Effects of which the store holds a word. */
   readonly #saved = new Set<string>();
-  #gone: { tenant: string; run: string; effect: EffectId }[] = [];
+  #gone: EffectAddress[] = [];
   #working = false;
   #cancelTimer: (() => void) | undefined;
 
@@ -51,13 +51,13 @@ export class Heartbeats {
   }
 
   /** `timeout`: the heartbeat timeout of the attempt, in milliseconds. */
-  beat({ tenant, run, effect, activity: { attempt } }: Attempt, details: Payload, timeout: number): void {
+  beat({ tenant, run, shard, effect, activity: { attempt } }: Attempt, details: Payload, timeout: number): void {
     const key = keyOf(run, effect);
     const known = this.#told.get(key);
     const at = this.#clock.now();
     if (known === undefined || known.heartbeat.attempt !== attempt)
       this.#told.set(key, {
-        heartbeat: { tenant, run, effect, attempt },
+        heartbeat: { tenant, run, shard, effect, attempt },
         interval: Math.max(shortestInterval, Math.floor(timeout / 3)),
         at,
         details,
@@ -84,9 +84,9 @@ export class Heartbeats {
   }
 
   /** The outcome of an effect's attempt is durable. */
-  settled(tenant: string, run: string, effect: EffectId): void {
+  settled({ tenant, run, shard }: RunAddress, effect: EffectId): void {
     if (!this.#saved.delete(keyOf(run, effect))) return;
-    this.#gone.push({ tenant, run, effect });
+    this.#gone.push({ tenant, run, shard, effect });
     this.#schedule();
   }
 

@@ -14,9 +14,9 @@ import type { Loop } from "./ports/loop.ts";
 import {
   type Heartbeat,
   type HistoryRow,
-  type InstanceKey,
   type InstanceRow,
   type LoadedInstance,
+  type RunAddress,
   type Store,
   StoreUnavailableError,
 } from "./ports/store.ts";
@@ -36,7 +36,7 @@ const pageMessages = 1_000;
 const retryMilliseconds = 250;
 
 type Request = {
-  readonly key: InstanceKey;
+  readonly key: RunAddress;
   readonly inbox: boolean;
   readonly resolve: (loaded: LoadedRun | undefined) => void;
   readonly reject: (error: unknown) => void;
@@ -64,7 +64,7 @@ export class Loader {
   }
 
   /** Undefined when there is no such run. */
-  load(key: InstanceKey, { inbox = false }: { readonly inbox?: boolean } = {}): Promise<LoadedRun | undefined> {
+  load(key: RunAddress, { inbox = false }: { readonly inbox?: boolean } = {}): Promise<LoadedRun | undefined> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ key, inbox, resolve, reject });
       if (this.#busy) return;
@@ -74,7 +74,7 @@ export class Loader {
   }
 
   /** What attempts of a run told last. */
-  async heartbeats(key: InstanceKey): Promise<readonly Heartbeat[]> {
+  async heartbeats(key: RunAddress): Promise<readonly Heartbeat[]> {
     const sealed = await this.#patiently(() => this.#store.readHeartbeats(key));
     return Promise.all(sealed.map(async (heartbeat) => ({ ...heartbeat, details: await this.#rows.open(heartbeat.details) })));
   }
@@ -116,7 +116,7 @@ export class Loader {
     };
   }
 
-  async #inbox(key: InstanceKey): Promise<Mail[]> {
+  async #inbox(key: RunAddress): Promise<Mail[]> {
     const mail: Mail[] = [];
     for (let after = 0; ; ) {
       const page = await this.#patiently(() => this.#store.readInbox(key, { after, limit: pageMessages }));

@@ -160,7 +160,7 @@ const deliver: Delivery = async (tenancy, id, options, make) => {
   const run = (open?.create === undefined ? open?.identity.run : undefined) ?? (await tenancy.row(engine, id, options.runId)).run;
   return new Promise((resolve, reject) => {
     engine.deliver(
-      { tenant: tenancy.tenant, run },
+      { tenant: tenancy.tenant, run, shard: engine.shardOf(tenancy.tenant, id) },
       {
         fact,
         receipt: {

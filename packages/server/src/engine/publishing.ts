@@ -92,7 +92,7 @@ export class Publishing {
     else if (publication.key === undefined) await this.#tellNow(engine, publication, position, owned);
     // What a run found when it looked back may be on its way to it, and comes first.
     else if (owned.length > readOneByOne) engine.inbox.sweep();
-    else for (const { run } of owned) engine.inbox.deliver({ tenant, run });
+    else for (const { run, shard } of owned) engine.inbox.deliver({ tenant, run, shard });
     engine.wakeUps.tell(delivered.map(({ shard }) => shard));
     // The next owner has read the inbox, perhaps before this was in it: told again, it reads it again.
     if (!engine.ownership.holds) throw new ApiError("This node no longer owns its shards; try again.", { code: "NOT_OWNER" });
@@ -101,9 +101,9 @@ export class Publishing {
   async #tellNow(engine: Engine, publication: NewPublication, position: number, runs: PublishOutcome["delivered"]): Promise<void> {
     const { tenant } = this.#tenancy;
     const mail = { fact: { ...publicationFact(publication), position }, inbox: publicationMessage(publication.id) };
-    for (const [index, { run }] of runs.entries()) {
+    for (const [index, { run, shard }] of runs.entries()) {
       if (index % toldAtOnce === toldAtOnce - 1) await new Promise<void>((resolve) => engine.options.loop.immediate(resolve));
-      engine.deliver({ tenant, run }, mail);
+      engine.deliver({ tenant, run, shard }, mail);
     }
   }
 

@@ -21,7 +21,7 @@ export const queue: Delivery = async (tenancy, id, options, make) => {
   checkEvent(engine, row, fact);
   const { tenant, run, shard } = row;
   await engine.options.store.post([{ tenant, run, shard, message: mailIdentity(fact), fact: await engine.rows.encodeFact(fact) }]);
-  engine.wakeUps.arrived({ tenant, run }, shard);
+  engine.wakeUps.arrived({ tenant, run, shard });
   return { replayed: false };
 };
 

@@ -48,7 +48,7 @@ export class Reading {
   async describe(id: string, options: { readonly runId?: string } = {}): Promise<InstanceDescription> {
     const engine = this.#tenancy.engine();
     const row = await this.#tenancy.row(engine, id, options.runId);
-    const turns = await this.#tenancy.turns(engine, row.run);
+    const turns = await this.#tenancy.turns(engine, row);
     const registered = engine.options.registry.find(row.workflow, row.version) !== undefined;
     return descriptionOf(row, turns, {
       waitingAt: registered ? await engine.revival.waitingAt(row) : undefined,
@@ -63,7 +63,7 @@ export class Reading {
   async graph(id: string, options: { readonly runId?: string } = {}): Promise<RunGraph> {
     const engine = this.#tenancy.engine();
     const row = await this.#tenancy.row(engine, id, options.runId);
-    return runGraphOf(row, await this.#tenancy.turns(engine, row.run));
+    return runGraphOf(row, await this.#tenancy.turns(engine, row));
   }
 
   async history(id: string, request: HistoryRequest = {}): Promise<HistoryPage> {
@@ -71,7 +71,7 @@ export class Reading {
     const row = await this.#tenancy.row(engine, id, request.runId);
     const limit = bounded(request.limit ?? defaultEvents, maxEvents, "limit");
     const fromSeq = bounded(request.fromSeq ?? 1, Number.MAX_SAFE_INTEGER, "fromSeq");
-    const rows = await engine.options.store.readHistory({ tenant: this.#tenancy.tenant, run: row.run }, fromSeq, limit);
+    const rows = await engine.options.store.readHistory(row, fromSeq, limit);
     const items = (await engine.rows.decodeAll(rows)).flatMap((turn) => turnView(turn, fromSeq)).slice(0, limit);
     const last = items[items.length - 1];
     const more = last !== undefined && last.seq < row.tail;

@@ -16,7 +16,8 @@ import { handedOver } from "./hand-over.ts";
 import { Instance } from "./instance.ts";
 import { type LoadedRun, Loader } from "./loader.ts";
 import { comesAgainTo, type Mail } from "./mail.ts";
-import { type Heartbeat, type InstanceKey, type InstanceRow, isOpenStatus } from "./ports/store.ts";
+import { placesOf } from "./places.ts";
+import { type Heartbeat, type InstanceRow, isOpenStatus, type RunAddress } from "./ports/store.ts";
 import { workflowLabel } from "./registry.ts";
 import { Replay } from "./replay.ts";
 import { strikeLimit } from "./strikes.ts";
@@ -24,19 +25,20 @@ import { versionMissing } from "./version-missing.ts";
 
 export class Revival {
   readonly #engine: Engine;
-  readonly #loader: Loader;
+  /** By database. */
+  readonly #loaders: readonly Loader[];
   readonly #loading = new Map<string, Mail[]>();
   /** Parked runs that are to be tried once more. */
   readonly #chances = new Set<string>();
   readonly #careful = new Set<string>();
   /** Outcomes of attempts that are known to be in inboxes, and are still to be delivered. */
-  #kept: ReadonlySet<string> = new Set();
+  readonly #kept = new Map<number, ReadonlySet<string>>();
   #term = 0;
 
   constructor(engine: Engine) {
     const { store, clock, loop } = engine.options;
     this.#engine = engine;
-    this.#loader = new Loader({ store, rows: engine.rows, clock, loop });
+    this.#loaders = placesOf(store).map(() => new Loader({ store, rows: engine.rows, clock, loop }));
   }
 
   /** The run is parked, and its code may try again when it is loaded. */
@@ -44,14 +46,16 @@ export class Revival {
     this.#chances.add(run);
   }
 
-  /** Attempts whose outcomes are in inboxes are not lost. */
-  expect(outcomes: readonly { readonly run: string; readonly message: string }[]): void {
-    this.#kept = new Set(outcomes.map(({ run, message }) => keptKey(run, message)));
+  /** Attempts whose outcomes are in inboxes are not lost: those of one database, in place of what was said of it before. */
+  expect(place: number, outcomes: readonly { readonly run: string; readonly message: string }[]): void {
+    if (outcomes.length === 0) this.#kept.delete(place);
+    else this.#kept.set(place, new Set(outcomes.map(({ run, message }) => keptKey(run, message))));
   }
 
   /** Whether a message is in the inbox of a run, and still to be delivered. */
   expects(run: string, message: string): boolean {
-    return this.#kept.has(keptKey(run, message));
+    for (const kept of this.#kept.values()) if (kept.has(keptKey(run, message))) return true;
+    return false;
   }
 
   /** The run's next turns take one item each, until one of them shows what the store does not take. */
@@ -83,7 +87,7 @@ export class Revival {
   }
 
   /** Keeps items where those of a run that is being loaded wait, so that what arrives meanwhile comes after them; `resume` tells when to go on, and how. */
-  hold(key: InstanceKey, mail: Mail[], resume: Promise<() => WovyrError | undefined>): void {
+  hold(key: RunAddress, mail: Mail[], resume: Promise<() => WovyrError | undefined>): void {
     this.#loading.set(key.run, mail);
     void resume.then((refusal) => {
       if (this.#loading.get(key.run) !== mail) return;
@@ -100,8 +104,14 @@ export class Revival {
     this.#loading.clear();
   }
 
+  #loaderOf({ shard }: RunAddress): Loader {
+    const { databases } = this.#engine.options.store;
+    const place = databases === undefined || shard === undefined ? 0 : databases.placeOf(shard);
+    return this.#loaders[place] as Loader;
+  }
+
   stop(): void {
-    this.#loader.stop();
+    for (const loader of this.#loaders) loader.stop();
   }
 
   /** A run that took no step takes steps again: it begins with what was kept for it, in order, and what arrives meanwhile comes after that. */
@@ -118,7 +128,7 @@ export class Revival {
   }
 
   /** Brings a run into memory, if it is not there. Resolves when it is, or when there is no such run. */
-  load(key: InstanceKey, mail?: Mail): Promise<void> {
+  load(key: RunAddress, mail?: Mail): Promise<void> {
     const waiting = this.#loading.get(key.run);
     if (waiting !== undefined) {
       if (mail !== undefined) waiting.push(mail);
@@ -130,38 +140,40 @@ export class Revival {
   }
 
   /** Brings a run that was created without this node into memory, with its first messages. */
-  begin(key: InstanceKey): Promise<void> {
+  begin(key: RunAddress): Promise<void> {
     if (this.#loading.has(key.run) || this.#engine.table.get(key.run) !== undefined) return Promise.resolve();
     this.#loading.set(key.run, []);
     return this.#load(key, { inbox: true });
   }
 
-  #load(key: InstanceKey, options?: { readonly inbox: boolean }): Promise<void> {
+  #load(key: RunAddress, options?: { readonly inbox: boolean }): Promise<void> {
     const term = this.#term;
-    return this.#loader.load(key, options).then(
-      (loaded) => (term === this.#term ? this.#loaded(key, loaded, options) : this.#loadAgain(key, options)),
-      (error) => this.#notLoaded(key, error),
-    );
+    return this.#loaderOf(key)
+      .load(key, options)
+      .then(
+        (loaded) => (term === this.#term ? this.#loaded(key, loaded, options) : this.#loadAgain(key, options)),
+        (error) => this.#notLoaded(key, error),
+      );
   }
 
   /** Unless nobody waits for it any more. */
-  #loadAgain(key: InstanceKey, options?: { readonly inbox: boolean }): Promise<void> {
+  #loadAgain(key: RunAddress, options?: { readonly inbox: boolean }): Promise<void> {
     return this.#loading.has(key.run) ? this.#load(key, options) : Promise.resolve();
   }
 
-  #take(key: InstanceKey): Mail[] {
+  #take(key: RunAddress): Mail[] {
     const mail = this.#loading.get(key.run) ?? [];
     this.#loading.delete(key.run);
     return mail;
   }
 
-  #notLoaded(key: InstanceKey, error: unknown): void {
+  #notLoaded(key: RunAddress, error: unknown): void {
     if (!this.#engine.closed) this.#engine.options.log.error("a run could not be loaded", { run: key.run, error });
     const refusal = error instanceof WovyrError ? error : new WovyrError("the run could not be loaded", { cause: error });
     for (const mail of this.#take(key)) mail.receipt?.refused(refusal);
   }
 
-  #loaded(key: InstanceKey, loaded: LoadedRun | undefined, options: { readonly inbox: boolean } | undefined): Promise<void> | void {
+  #loaded(key: RunAddress, loaded: LoadedRun | undefined, options: { readonly inbox: boolean } | undefined): Promise<void> | void {
     if (loaded === undefined) {
       const mail = this.#take(key);
       this.#engine.dropMessages(key, mail);
@@ -187,7 +199,7 @@ export class Revival {
   }
 
   /** Why a run is not to be brought into memory here. */
-  #notHere({ run }: InstanceKey, { shard, workflow, version, closedAt }: InstanceRow): WovyrError | undefined {
+  #notHere({ run }: RunAddress, { shard, workflow, version, closedAt }: InstanceRow): WovyrError | undefined {
     const { ownership, handOver, options } = this.#engine;
     const { members } = ownership;
     if (!ownership.owns(shard))
@@ -281,10 +293,12 @@ export class Revival {
       goOn([]);
       return;
     }
-    this.#loader.heartbeats(instance.identity).then(goOn, (error) => {
-      this.#engine.options.log.warn("what attempts of the run had told last could not be read", { run: instance.identity.run, error });
-      goOn([]);
-    });
+    this.#loaderOf(instance.identity)
+      .heartbeats(instance.identity)
+      .then(goOn, (error) => {
+        this.#engine.options.log.warn("what attempts of the run had told last could not be read", { run: instance.identity.run, error });
+        goOn([]);
+      });
   }
 
   /** What a loaded run needs before anything else: a second chance, or that attempts died with their process. */
@@ -309,7 +323,7 @@ export class Revival {
       const instance = this.#engine.table.get(row.run) ?? (await this.replayed(row).catch(() => undefined));
       return instance?.execution?.waitingAt() ?? [];
     }
-    const loaded = await this.#loader.load(row);
+    const loaded = await this.#loaderOf(row).load(row);
     const instance = this.#engine.newInstance({ ...row });
     const execution = instance.newExecution();
     if (loaded === undefined || execution === undefined) return [];
@@ -321,7 +335,7 @@ export class Revival {
 
   /** A run, closed or not, replayed apart from the one that is at work. Throws when its code is not here or does not match its history. */
   async replayed(row: InstanceRow): Promise<Instance> {
-    const loaded = await this.#loader.load(row);
+    const loaded = await this.#loaderOf(row).load(row);
     const instance = this.#engine.newInstance({ ...row });
     if (loaded === undefined || instance.definition === undefined) throw versionMissing(row);
     const failure = await new Promise<Error | undefined>((resolve) =>
@@ -340,12 +354,12 @@ export class Revival {
   }
 
   /** What is stored of a run, without anything coming of it; undefined when there is none. */
-  read(key: InstanceKey, options?: { readonly inbox: boolean }): Promise<LoadedRun | undefined> {
-    return this.#loader.load(key, options);
+  read(key: RunAddress, options?: { readonly inbox: boolean }): Promise<LoadedRun | undefined> {
+    return this.#loaderOf(key).load(key, options);
   }
 
   /** The history of a run that is in memory. */
-  async historyOf(key: InstanceKey): Promise<LoadedRun["turns"]> {
+  async historyOf(key: RunAddress): Promise<LoadedRun["turns"]> {
     return (await this.read(key))?.turns ?? [];
   }
 }

@@ -14,7 +14,7 @@ import { parkedNow } from "./held-mail.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
 import type { TurnOutcome } from "./lane.ts";
 import { addedByLoading, type Mail } from "./mail.ts";
-import type { ChildWrite, InstanceKey } from "./ports/store.ts";
+import type { ChildWrite, RunAddress } from "./ports/store.ts";
 import { type Start, StartRefused } from "./start.ts";
 import { completionOf } from "./step-outcomes.ts";
 import { childRefused, type PreparedTurn, prepareTurn } from "./turn-write.ts";
@@ -168,10 +168,10 @@ export class Settlement {
   }
 
   /** What attempts told while they ran is not needed any more when their outcome is known, which holds it. */
-  #settleHeartbeats({ identity: { tenant, run } }: Instance, { facts }: OpenTurn): void {
+  #settleHeartbeats({ identity }: Instance, { facts }: OpenTurn): void {
     for (const { type, ...fact } of facts)
       if (type === "ActivityCompleted" || type === "ActivityFailed" || type === "AttemptLost" || type === "EffectCancelled")
-        this.#engine.heartbeats.settled(tenant, run, (fact as { readonly effect: string }).effect);
+        this.#engine.heartbeats.settled(identity, (fact as { readonly effect: string }).effect);
   }
 
   #answer(instance: Instance, turn: OpenTurn): void {
@@ -235,21 +235,24 @@ export class Settlement {
     for (const [effect, due] of plan.timers) this.#engine.timers.add({ tenant, run, shard, effect, due });
     for (const effect of plan.attempts.keys()) this.#engine.attempts.begin(instance, effect);
     for (const { write, start } of children) {
-      if (rejectedChildren.has(write.run)) void this.#rejectChild({ tenant, run }, write);
+      // It comes into being when it has been brought there.
+      if (this.#engine.isElsewhere(write.shard, shard)) continue;
+      if (rejectedChildren.has(write.run)) void this.#rejectChild({ tenant, run, shard }, write);
       else this.#startChild(tenant, write.run, write.shard, start);
     }
     if (write.successor !== undefined) void this.#engine.revival.load(write.successor.row);
     for (const send of sends) {
       const to = this.#engine.shardOf(tenant, send.id);
-      if (this.#engine.mayEnter(to)) this.#engine.deliver({ tenant, run: send.run }, { fact: send.fact, inbox: send.message });
+      if (this.#engine.isElsewhere(to, shard)) continue;
+      if (this.#engine.mayEnter(to)) this.#engine.deliver({ tenant, run: send.run, shard: to }, { fact: send.fact, inbox: send.message });
       else this.#engine.wakeUps.tell([to]);
     }
   }
 
   /** Tells a run that its child's id is taken, and by which run. The message that is in its inbox, for the case of a crash, does not say the latter. */
-  async #rejectChild(parent: InstanceKey, { instance: { id }, rejection }: ChildWrite): Promise<void> {
+  async #rejectChild(parent: RunAddress, { shard, instance: { id }, rejection }: ChildWrite): Promise<void> {
     const fact = JSON.parse(rejection.fact) as Extract<Incoming, { type: "ChildRejected" }>;
-    const holder = await this.#engine.options.store.findInstance(parent.tenant, id).catch(() => undefined);
+    const holder = await this.#engine.options.store.findInstance(parent.tenant, id, shard).catch(() => undefined);
     const known = holder !== undefined && holder.closedAt === undefined;
     this.#engine.deliver(parent, {
       fact: known ? { ...fact, failure: childRefused(id, holder.run) } : fact,

@@ -13,7 +13,7 @@ import type { Ownership } from "./ownership.ts";
 import { pause } from "./pause.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
-import { type InstanceKey, type Store, StoreUnavailableError } from "./ports/store.ts";
+import { type RunAddress, type Store, StoreUnavailableError } from "./ports/store.ts";
 
 export type StepOutcomesOptions = {
   readonly store: Store;
@@ -81,14 +81,14 @@ export class StepOutcomes {
   }
 
   /** Puts a tombstone; resolves with the outcome when one is there already. Rejects when this node can do no more for the run. */
-  async giveUp({ tenant, run }: InstanceKey, effect: EffectId): Promise<Payload | undefined> {
+  async giveUp({ tenant, run, shard }: RunAddress, effect: EffectId): Promise<Payload | undefined> {
     const { store, rows, clock, log } = this.#options;
     const key = attemptKey(run, effect);
     this.#pending.set(key, (this.#pending.get(key) ?? 0) + 1);
     try {
       for (;;) {
         try {
-          const { outcome } = await store.saveStepOutcome({ tenant, run, effect, at: clock.now(), outcome: null });
+          const { outcome } = await store.saveStepOutcome({ tenant, run, shard, effect, at: clock.now(), outcome: null });
           return outcome === null ? undefined : await rows.open(outcome);
         } catch (error) {
           if (this.#isOver) throw error;

@@ -15,7 +15,7 @@ export async function* followRun(
   afterSeq: number,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<StreamItem> {
-  const { run, tenant } = row;
+  const { run } = row;
   let live: CommittedTurn[] = [];
   let overflowed = false;
   let ended = false;
@@ -33,7 +33,7 @@ export async function* followRun(
     for (;;) {
       overflowed = false;
       for (;;) {
-        const rows = await engine.options.store.readHistory({ tenant, run }, next, turnsPerRead);
+        const rows = await engine.options.store.readHistory(row, next, turnsPerRead);
         for (const turn of await engine.rows.decodeAll(rows)) {
           for (const event of turnView(turn, next)) {
             if (signal?.aborted === true) return;
@@ -44,7 +44,7 @@ export async function* followRun(
         }
         if (rows.length < turnsPerRead) break;
       }
-      const current = await engine.options.store.getInstance({ tenant, run });
+      const current = await engine.options.store.getInstance(row);
       if (current === undefined || (current.closedAt !== undefined && next > current.tail)) return;
       while (!overflowed) {
         if (signal?.aborted === true) return;

@@ -79,14 +79,14 @@ export class TaskSweep {
   }
 
   async #tell(task: OverdueTask): Promise<void> {
-    const { tenant, run, effect, name, attempt, worker, end } = task;
+    const { tenant, run, shard, effect, name, attempt, worker, end } = task;
     this.#engine.options.log.warn(
       end === "lost" ? "a worker was lost with its task, or was silent for longer than its lease" : "a task is out of time",
       { activity: name, run, effect, attempt, worker, end },
     );
     if (end === "lost") this.#engine.taskQueues.silent(worker);
     const heartbeat = task.details === undefined ? undefined : await this.#engine.rows.open(task.details);
-    this.#engine.deliver({ tenant, run }, { fact: { ...factOf(task), ...(heartbeat !== undefined && { heartbeat }) } });
+    this.#engine.deliver({ tenant, run, shard }, { fact: { ...factOf(task), ...(heartbeat !== undefined && { heartbeat }) } });
     this.within(sweptFor);
   }
 }

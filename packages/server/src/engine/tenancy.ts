@@ -30,10 +30,11 @@ export class Tenancy {
     const { store } = engine.options;
     checkName(id, "the id of an instance");
     if (runId !== undefined) checkName(runId, "runId");
-    const row =
-      runId === undefined ? await store.findInstance(this.tenant, id) : await store.getInstance({ tenant: this.tenant, run: runId });
+    const { tenant } = this;
+    const shard = engine.shardOf(tenant, id);
+    const row = runId === undefined ? await store.findInstance(tenant, id, shard) : await store.getInstance({ tenant, run: runId, shard });
     if (row !== undefined && row.id === id) return row;
-    const newest = runId === undefined ? undefined : await store.findInstance(this.tenant, id);
+    const newest = runId === undefined ? undefined : await store.findInstance(tenant, id, shard);
     throw new ApiError(
       newest === undefined
         ? `There is no instance "${id}".`
@@ -43,10 +44,10 @@ export class Tenancy {
   }
 
   /** The whole history of a run. */
-  async turns(engine: Engine, run: string): Promise<Turn[]> {
+  async turns(engine: Engine, row: InstanceRow): Promise<Turn[]> {
     const turns: Turn[] = [];
     for (let from = 1; ; ) {
-      const rows = await engine.options.store.readHistory({ tenant: this.tenant, run }, from, turnsPerRead);
+      const rows = await engine.options.store.readHistory(row, from, turnsPerRead);
       turns.push(...(await engine.rows.decodeAll(rows)));
       const last = rows[rows.length - 1];
       if (last === undefined || rows.length < turnsPerRead) return turns;

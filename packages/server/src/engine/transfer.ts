@@ -19,7 +19,7 @@ import {
 } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import { mailIdentity } from "./mail.ts";
-import type { HistoryRow, InstanceRow, RunImport } from "./ports/store.ts";
+import type { HistoryRow, InstanceRow, RunAddress, RunImport } from "./ports/store.ts";
 import { isRunId } from "./run-id.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { searchable, storedStatus } from "./turn-write.ts";
@@ -42,11 +42,11 @@ export class Transfer {
   async *export(id: string, options: { readonly runId?: string } = {}): AsyncGenerator<string> {
     const engine = this.#tenancy.engine();
     const { store } = engine.options;
-    const { run, tenant } = await this.#tenancy.row(engine, id, options.runId);
+    const address = await this.#tenancy.row(engine, id, options.runId);
     // Read first: what is applied after that is in the history as well, and not lost in between.
-    const messages = await this.#messages(engine, { tenant, run });
-    const row = await store.getInstance({ tenant, run });
-    if (row === undefined) throw new ApiError(`Instance "${id}" has no run "${run}".`, { code: "INSTANCE_NOT_FOUND" });
+    const messages = await this.#messages(engine, address);
+    const row = await store.getInstance(address);
+    if (row === undefined) throw new ApiError(`Instance "${id}" has no run "${address.run}".`, { code: "INSTANCE_NOT_FOUND" });
     yield JSON.stringify(headerOf(row));
     for (let next = 1; next <= row.tail; ) {
       const turns = await store.readHistory(row, next, turnsPerRead);
@@ -60,7 +60,7 @@ export class Transfer {
     if (row.closedAt === undefined) yield* messages;
   }
 
-  async #messages(engine: Engine, key: { readonly tenant: string; readonly run: string }): Promise<string[]> {
+  async #messages(engine: Engine, key: RunAddress): Promise<string[]> {
     const lines: string[] = [];
     for (let after = 0; ; ) {
       const page = await engine.options.store.readInbox(key, { after, limit: messagesPerRead });
@@ -85,7 +85,7 @@ export class Transfer {
     checkDistinct(runs);
     await this.#checkFree(engine, runs);
     for (const [done, run] of runs.entries()) await this.#write(engine, run, done);
-    for (const { row } of runs) if (row.closedAt === undefined) engine.wakeUps.arrived(row, row.shard);
+    for (const { row } of runs) if (row.closedAt === undefined) engine.wakeUps.arrived(row);
     return runs.map(({ row }) => ({ id: row.id, runId: row.run, status: statusOf({ ...row, nonce: "", attributes: {} }) }));
   }
 
@@ -159,7 +159,7 @@ export class Transfer {
     const { store } = engine.options;
     for (const { row } of runs) {
       if ((await store.getInstance(row)) !== undefined) throw runExists(row);
-      const open = row.closedAt === undefined ? await store.findInstance(row.tenant, row.id) : undefined;
+      const open = row.closedAt === undefined ? await store.findInstance(row.tenant, row.id, row.shard) : undefined;
       if (open !== undefined && open.closedAt === undefined) throw idTaken(row);
     }
   }

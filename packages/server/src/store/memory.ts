@@ -6,6 +6,7 @@
  * 2. Every call is done before it returns its promise: a caller that does not await sees calls applied in the order in which it made them.
  */
 import type { AdmissionAsk } from "../engine/ports/admissions.ts";
+import type { StorePart } from "../engine/ports/databases.ts";
 import type { PermitAsk, TokenAsk } from "../engine/ports/limits.ts";
 import {
   type Beat,
@@ -22,6 +23,7 @@ import {
   type InstanceRow,
   type ListFilter,
   type Publication,
+  type RunAddress,
   type RunImport,
   type StepOutcome,
   type Store,
@@ -33,11 +35,12 @@ import type { TaskStore } from "../engine/ports/tasks.ts";
 import { isLater } from "./latest-heartbeats.ts";
 import { least } from "./memory/heap.ts";
 import { MemoryHints } from "./memory/hints.ts";
+import { memoryPart } from "./memory/part.ts";
 import { type RunRecord, toRow } from "./memory/run-record.ts";
 import { startSlot, Tables } from "./memory/tables.ts";
 import { memoryTasks } from "./memory/tasks.ts";
 import { earliest } from "./memory/timer-queue.ts";
-import { checkImport, checkStorable, messageProblem } from "./storable.ts";
+import { checkImport, checkPublication, checkStorable, messageProblem } from "./storable.ts";
 import { compareText } from "./text-order.ts";
 
 /** A store that lives as long as the provider: open it again and the data is still there. */
@@ -63,12 +66,14 @@ class MemoryStore implements Store {
   #closed = false;
 
   readonly tasks: TaskStore;
+  readonly part: StorePart;
 
   constructor(tables: Tables, now: () => number, hints: Hints | undefined) {
     this.#tables = tables;
     this.#now = now;
     this.hints = hints;
     this.tasks = memoryTasks(() => this.#open(), now);
+    this.part = memoryPart("memory", () => this.#open());
   }
 
   async beat(beat: Beat) {
@@ -100,8 +105,7 @@ class MemoryStore implements Store {
   }
 
   async publish(publication: Publication) {
-    const { tenant, id, name, key, digest, fact } = publication;
-    checkStorable({ tenant, id, name, key, digest, fact });
+    checkPublication(publication);
     return this.#open().publish(publication);
   }
 
@@ -128,11 +132,11 @@ class MemoryStore implements Store {
     return rows;
   }
 
-  async addDeadLetter(letter: DeadLetter) {
+  async addDeadLetter(letter: DeadLetter & RunAddress) {
     const { tenant, run, effect, workflow, id, name, failure } = letter;
     checkStorable({ tenant, run, effect, workflow, id, name, failure });
     const { deadLetters } = this.#open();
-    if (deadLetters.get(letter) === undefined) deadLetters.set({ ...letter });
+    if (deadLetters.get(letter) === undefined) deadLetters.set(withoutShard(letter));
   }
 
   async listDeadLetters(tenant: string, filter: DeadLetterFilter, { after, limit }: DeadLetterPage) {
@@ -146,8 +150,8 @@ class MemoryStore implements Store {
     return least(letters, limit, compareLetters);
   }
 
-  async getDeadLetter(tenant: string, run: string, effect: string) {
-    return this.#open().deadLetters.get({ tenant, run, effect });
+  async getDeadLetter(key: EffectKey) {
+    return this.#open().deadLetters.get(key);
   }
 
   async dropDeadLetters(keys: readonly EffectKey[]) {
@@ -155,12 +159,12 @@ class MemoryStore implements Store {
     for (const key of keys) deadLetters.remove(key);
   }
 
-  async saveHeartbeats(beats: readonly Heartbeat[]) {
+  async saveHeartbeats(beats: readonly (Heartbeat & RunAddress)[]) {
     const tables = this.#open();
     for (const { tenant, run, effect, details } of beats) checkStorable({ tenant, run, effect, details });
     for (const beat of beats) {
       const known = tables.heartbeats.get(beat);
-      if (tables.isOpen(beat) && (known === undefined || isLater(beat, known))) tables.heartbeats.set({ ...beat });
+      if (tables.isOpen(beat) && (known === undefined || isLater(beat, known))) tables.heartbeats.set(withoutShard(beat));
     }
   }
 
@@ -178,13 +182,13 @@ class MemoryStore implements Store {
     for (const beat of heartbeats.all()) if (beat.at < before) heartbeats.remove(beat);
   }
 
-  async saveStepOutcome(step: StepOutcome) {
+  async saveStepOutcome(step: StepOutcome & RunAddress) {
     const { stepOutcomes } = this.#open();
     const { tenant, run, effect, outcome } = step;
     checkStorable({ tenant, run, effect, outcome: outcome ?? undefined });
     const known = stepOutcomes.get(step);
     if (known !== undefined) return { won: false, outcome: known.outcome };
-    stepOutcomes.set({ ...step });
+    stepOutcomes.set(withoutShard(step));
     return { won: true, outcome };
   }
 
@@ -358,4 +362,9 @@ function matches(record: RunRecord, filter: ListFilter): boolean {
     if (value !== wanted && !(Array.isArray(value) && value.includes(wanted))) return false;
   }
   return true;
+}
+
+/** Where it is kept is not part of it. */
+function withoutShard<T extends RunAddress>({ shard: _, ...row }: T): Omit<T, "shard"> {
+  return row;
 }

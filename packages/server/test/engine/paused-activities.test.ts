@@ -695,7 +695,7 @@ test("values of dead letters and decisions pass the codec; an output that cannot
     const letter = await onlyLetter(env);
     assert.deepEqual(letter.failure.fields, { secret: "the pin is 1234" });
     assert.equal((await env.client.deadLetters.get(letter.id)).input, "my card");
-    const stored = await env.bareStore.getDeadLetter("default", run.runId, "0");
+    const stored = await env.bareStore.getDeadLetter({ tenant: "default", run: run.runId, effect: "0" });
     assert.ok(!stored?.failure.includes("1234"));
     await assert.rejects(env.client.deadLetters.resolve(letter.id, { output: "poison" }), { code: "PAYLOAD_UNSERIALIZABLE" });
     assert.equal((await onlyLetter(env)).id, letter.id);

@@ -85,7 +85,7 @@ export class Admissions {
       const more = [...lane.waiting.values()].some(({ known }) => !known);
       if (lane.waiting.size > 0) this.#rounds.due(lane, this.#engine.now() + (more ? 0 : lookPause));
     }
-    for (const { tenant, run, shard } of told) if (this.#owns(shard)) this.#engine.inbox.deliver({ tenant, run });
+    for (const { tenant, run, shard } of told) if (this.#owns(shard)) this.#engine.inbox.deliver({ tenant, run, shard });
   }
 
   #owns(shard: number): boolean {

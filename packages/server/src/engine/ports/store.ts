@@ -14,6 +14,7 @@
 import { WovyrError } from "@wovyr/sdk";
 import type { ActivityTransaction, ClosedStatus, DeadLetterKind, ParentLink } from "@wovyr/sdk/internal";
 import type { AdmissionAsk, Told } from "./admissions.ts";
+import type { Databases, OutboxWrite, StorePart } from "./databases.ts";
 import type { PermitAsk, PermitGrant, TokenAsk, TokenGrant } from "./limits.ts";
 import type { TaskStore, TaskWrite } from "./tasks.ts";
 
@@ -40,6 +41,9 @@ export function isOpenStatus(status: StoredStatus): status is OpenStatus {
 }
 
 export type InstanceKey = { readonly tenant: string; readonly run: string };
+
+/** A run, and the shard that it belongs to, where that is known: a store of several databases goes to the right one, and else asks all. */
+export type RunAddress = InstanceKey & { readonly shard?: number | undefined };
 
 export type NewInstance = {
   readonly id: string;
@@ -159,6 +163,8 @@ export type DeadLetter = InstanceKey &
 /** What belongs to one effect of one run. */
 export type EffectKey = InstanceKey & { readonly effect: string };
 
+export type EffectAddress = RunAddress & { readonly effect: string };
+
 export type TurnWrite = {
   readonly tenant: string;
   readonly run: string;
@@ -210,6 +216,8 @@ export type TurnWrite = {
   readonly tasks?: readonly TaskWrite[];
   /** Effects whose tasks go, before new ones come. A closing turn names all that the run has. */
   readonly tasksDone?: readonly string[];
+  /** What the turn says to runs of other databases. Absent: nothing. */
+  readonly outbox?: readonly OutboxWrite[];
   /** Given with a turn that closes its run: the run that takes its place, and its id, is written with it or not at all. */
   readonly successor?: RunImport;
 };
@@ -346,10 +354,14 @@ export interface StepTransactions {
 
 /** What an application asked for in a transaction of its own: durable until it is done. */
 export type AppRequest = InstanceKey & {
+  readonly shard: number;
   /** Rises in the order of asking, within a transaction. */
   readonly position: number;
-  /** A run that was created takes its first message; an event is delivered to a run, or (with no run: an empty text) published. */
-  readonly kind: "start" | "send" | "publish";
+  /**
+   * A run that was created takes its first message; an event is delivered to a run, or (`sendTo`, where `run` is its id) to an instance of another database, or
+   * (with no run: an empty text) published.
+   */
+  readonly kind: "start" | "send" | "sendTo" | "publish";
   /** Unique within the run. */
   readonly message: string;
   /** JSON of an `EventReceived` fact; empty for a start, whose fact is in the run's inbox. */
@@ -359,7 +371,7 @@ export type AppRequest = InstanceKey & {
 export interface AppRequests {
   /** Those of the shards, the oldest first; `after` is the `position` after which to go on. As with `listInbox`, a later sweep begins anew. */
   list(shards: readonly number[], page: { after?: number; limit: number }): Promise<readonly AppRequest[]>;
-  drop(requests: readonly Pick<AppRequest, "tenant" | "run" | "message">[]): Promise<void>;
+  drop(requests: readonly Pick<AppRequest, "tenant" | "run" | "message" | "position">[]): Promise<void>;
 }
 
 /**
@@ -451,6 +463,8 @@ export type Membership = {
   readonly nodes: readonly NodeRow[];
   /** All of the group's, by number. Numbers are unique over all groups; those of a group are consecutive. */
   readonly shards: readonly ShardRow[];
+  /** After so many milliseconds from the ask it may be so no more, in part. Absent: the lease of the node. */
+  readonly within?: number;
 };
 
 export type ListFilter = {
@@ -466,6 +480,10 @@ export type ListFilter = {
 
 export interface Store {
   readonly kind: string;
+  /** Given when it is spread over several databases. */
+  readonly databases?: Databases;
+  /** Absent where it cannot be one of several. */
+  readonly part?: StorePart;
 
   /**
    * Registers a node or renews its lease, by the database's clock; removes nodes of the group whose leases have ended, with their ownership; gives up and takes
@@ -480,7 +498,7 @@ export interface Store {
   /** Makes facts for runs durable without owning their shards; known ones (run and message) are left as they are. */
   post(messages: readonly InboxMessage[]): Promise<void>;
   /** Removes messages without a turn (their run is closed or gone). */
-  drop(messages: readonly (InstanceKey & { readonly message: string })[]): Promise<void>;
+  drop(messages: readonly (RunAddress & { readonly message: string })[]): Promise<void>;
 
   /**
    * Keeps a publication and puts it into the inbox of every run that waits for its name and key, in one transaction; a known id changes nothing. It needs no
@@ -496,7 +514,7 @@ export interface Store {
    */
   importRun(run: RunImport): Promise<ImportOutcome>;
   /** Removes closed runs with all that belongs to them, in one transaction; open ones are left alone. Says how many there were. */
-  deleteRuns(keys: readonly InstanceKey[]): Promise<number>;
+  deleteRuns(keys: readonly RunAddress[]): Promise<number>;
   /**
    * Runs that closed before a time (milliseconds since the epoch), of all tenants, by tenant and run; `after` is the run after which to go on. Run ids tell
    * when a run was made (run-id.ts): those that were made later are not looked at.
@@ -504,39 +522,40 @@ export interface Store {
   listClosedBefore(before: number, page: { after?: InstanceKey; limit: number }): Promise<readonly InstanceRow[]>;
 
   /** Keeps a dead letter that no turn writes; one that is known (tenant, run and effect) is left as it is. */
-  addDeadLetter(letter: DeadLetter): Promise<void>;
+  addDeadLetter(letter: DeadLetter & RunAddress): Promise<void>;
   /** Newest first, ties by run and effect, both descending. `after` is the letter after which to go on. */
   listDeadLetters(tenant: string, filter: DeadLetterFilter, page: DeadLetterPage): Promise<readonly DeadLetter[]>;
-  getDeadLetter(tenant: string, run: string, effect: string): Promise<DeadLetter | undefined>;
-  dropDeadLetters(keys: readonly EffectKey[]): Promise<void>;
+  getDeadLetter(key: EffectAddress): Promise<DeadLetter | undefined>;
+  dropDeadLetters(keys: readonly EffectAddress[]): Promise<void>;
 
   /** Keeps the last heartbeat of each effect: a later attempt, or the same at a later time, takes the place of what is there. Closed runs keep none. */
-  saveHeartbeats(heartbeats: readonly Heartbeat[]): Promise<void>;
+  saveHeartbeats(heartbeats: readonly (Heartbeat & RunAddress)[]): Promise<void>;
   /** Those of a run, by effect. */
-  readHeartbeats(key: InstanceKey): Promise<readonly Heartbeat[]>;
-  dropHeartbeats(keys: readonly EffectKey[]): Promise<void>;
+  readHeartbeats(key: RunAddress): Promise<readonly Heartbeat[]>;
+  dropHeartbeats(keys: readonly EffectAddress[]): Promise<void>;
   /** Removes those older than `before` (milliseconds since the epoch). */
   expireHeartbeats(before: number): Promise<void>;
 
   /** Keeps the first outcome of an effect, and says which that is. */
-  saveStepOutcome(outcome: StepOutcome): Promise<{ readonly won: boolean; readonly outcome: string | null }>;
+  saveStepOutcome(outcome: StepOutcome & RunAddress): Promise<{ readonly won: boolean; readonly outcome: string | null }>;
   /** Absent where the store has no transactions to give to others. */
   readonly transactions?: StepTransactions;
   /** Those of a run, by effect. */
-  readStepOutcomes(key: InstanceKey): Promise<readonly StepOutcome[]>;
+  readStepOutcomes(key: RunAddress): Promise<readonly StepOutcome[]>;
   /** Removes those older than `before` (milliseconds since the epoch) of runs that are closed or gone, a bounded number at a time. */
   expireStepOutcomes(before: number): Promise<void>;
 
-  /** The open instance of an id, else its newest closed run. */
-  findInstance(tenant: string, id: string): Promise<InstanceRow | undefined>;
-  getInstance(key: InstanceKey): Promise<InstanceRow | undefined>;
-  findStartKey(tenant: string, workflow: string, key: string): Promise<{ run: string; digest: string } | undefined>;
+  /** The open instance of an id, else its newest closed run. `shard`: as in `RunAddress`. */
+  findInstance(tenant: string, id: string, shard?: number): Promise<InstanceRow | undefined>;
+  getInstance(key: RunAddress): Promise<InstanceRow | undefined>;
+  /** `shard`: of a run that has the key, if any has: it is looked for there first. */
+  findStartKey(tenant: string, workflow: string, key: string, shard?: number): Promise<{ run: string; digest: string } | undefined>;
   /** Rows and whole histories of many runs in one round trip; unknown runs are left out. */
-  loadInstances(keys: readonly InstanceKey[]): Promise<readonly LoadedInstance[]>;
+  loadInstances(keys: readonly RunAddress[]): Promise<readonly LoadedInstance[]>;
   /** Turns that hold events of number `fromSeq` or higher, in order, at most `limit` turns. */
-  readHistory(key: InstanceKey, fromSeq: number, limit: number): Promise<readonly HistoryRow[]>;
+  readHistory(key: RunAddress, fromSeq: number, limit: number): Promise<readonly HistoryRow[]>;
   /** The last turn of a run, which holds its outcome when it is closed. */
-  readLastTurn(key: InstanceKey): Promise<HistoryRow | undefined>;
+  readLastTurn(key: RunAddress): Promise<HistoryRow | undefined>;
   /** Newest first (by run). `after` is the run after which to go on. */
   listInstances(tenant: string, filter: ListFilter, page: { after?: string; limit: number }): Promise<readonly InstanceRow[]>;
 
@@ -555,7 +574,7 @@ export interface Store {
     page: { after?: number; limit: number },
   ): Promise<readonly (InboxMessage & { readonly position: number })[]>;
   /** Messages of one run in the order in which they were posted; `after` is the `position` after which to go on. */
-  readInbox(key: InstanceKey, page: { after?: number; limit: number }): Promise<readonly (InboxMessage & { readonly position: number })[]>;
+  readInbox(key: RunAddress, page: { after?: number; limit: number }): Promise<readonly (InboxMessage & { readonly position: number })[]>;
   /** Timers of the shards due at `until` or before, earliest first (ties: run, effect). */
   listTimers(shards: readonly number[], until: number, limit: number): Promise<readonly TimerRow[]>;
 
@@ -579,8 +598,11 @@ export interface Store {
 
   /** Absent where nobody else can be told. */
   readonly hints?: Hints | undefined;
-  /** Says what a node uses and wants of limits, and what it may use from now on, until `lease` milliseconds after the ask. Each limit is asked for once. */
-  exchangePermits(owner: string, lease: number, asks: readonly PermitAsk[]): Promise<readonly PermitGrant[]>;
+  /**
+   * Says what a node uses and wants of limits, and what it may use from now on, until `lease` milliseconds after the ask. Each limit is asked for once;
+   * undefined where its database does not answer.
+   */
+  exchangePermits(owner: string, lease: number, asks: readonly PermitAsk[]): Promise<readonly (PermitGrant | undefined)[]>;
   /** Gives up all that these owners hold. */
   releasePermits(owners: readonly string[]): Promise<void>;
   /** Who holds permits, or wants some. */
@@ -622,6 +644,8 @@ export type StoreLog = {
 /** What `memoryStore()`, `pgliteStore()` and `postgresStore()` return: opened once by the orchestrator. */
 export interface StoreProvider {
   readonly kind: string;
+  /** Where the data is, for messages; never a password. */
+  readonly label?: string | undefined;
   /** Whether others can reach the same data while it is open. Opening an exclusive store removes all nodes that were in it. */
   readonly shared: boolean;
   open(options: StoreOptions): Promise<Store>;

@@ -92,6 +92,7 @@ export type TaskEnd = "lost" | "scheduleToStart" | "startToClose" | "scheduleToC
 
 export type OverdueTask = InstanceKey &
   Pick<TaskWrite, "effect" | "name" | "attempt" | "losses" | "about"> & {
+    readonly shard: number;
     readonly end: TaskEnd;
     /** Who had it; empty when nobody had. */
     readonly worker: string;

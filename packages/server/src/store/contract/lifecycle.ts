@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { StoreUnavailableError } from "../../engine/ports/store.ts";
-import { beat, commit, deadLetter, firstTurn, message, publication, scenario, start, unique } from "./scenario.ts";
+import { beat, commit, deadLetter, firstTurn, message, publication, scenario, shard, start, unique } from "./scenario.ts";
 import type { Suite } from "./suite.ts";
 
 export function lifecycle({ test, store }: Suite): void {
@@ -29,7 +29,7 @@ export function closing({ test, store }: Suite): void {
     await reading;
     await closed;
     await store().close();
-    const key = { tenant: at.tenant, run: "r" };
+    const key = { tenant: at.tenant, run: "r", shard: shard(at) };
     const calls: readonly (() => Promise<unknown>)[] = [
       () => store().ping(),
       () => store().commit({ fence: at.fence, turns: [firstTurn(at)] }),
@@ -53,7 +53,7 @@ export function closing({ test, store }: Suite): void {
       () => store().listClosedBefore(0, { limit: 1 }),
       () => store().addDeadLetter({ ...key, ...deadLetter(), at: 0, workflow: "w", id: "i" }),
       () => store().listDeadLetters(at.tenant, {}, { limit: 1 }),
-      () => store().getDeadLetter(at.tenant, "r", "e"),
+      () => store().getDeadLetter({ tenant: at.tenant, run: "r", effect: "e" }),
       () => store().dropDeadLetters([{ ...key, effect: "e" }]),
       () => store().saveHeartbeats([{ ...key, effect: "e", attempt: 1, at: 0, details: "1" }]),
       () => store().readHeartbeats(key),

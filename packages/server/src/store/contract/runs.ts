@@ -209,7 +209,7 @@ export function runs({ test, store }: Suite): void {
     assert.deepEqual(await inboxOf(at, gone.run), []);
     assert.deepEqual(await store().readHeartbeats(gone), []);
     assert.deepEqual(await store().readStepOutcomes(gone), []);
-    assert.equal(await store().getDeadLetter(at.tenant, gone.run, "2"), undefined);
+    assert.equal(await store().getDeadLetter({ tenant: at.tenant, run: gone.run, effect: "2" }), undefined);
     assert.deepEqual(await store().listInstances(at.tenant, { attributes: { mine: "gone" } }, { limit: 5 }), []);
     assert.equal((await store().findInstance(at.tenant, "chain"))?.run, older.run);
 
@@ -218,7 +218,7 @@ export function runs({ test, store }: Suite): void {
       assert.ok((await store().readHistory(key, 1, 10)).length > 0);
       assert.equal((await store().readHeartbeats(key)).length, 1);
       assert.equal((await store().readStepOutcomes(key)).length, 1);
-      assert.notEqual(await store().getDeadLetter(at.tenant, run, "2"), undefined);
+      assert.notEqual(await store().getDeadLetter({ tenant: at.tenant, run: run, effect: "2" }), undefined);
     }
     for (const id of ["open", "kept"]) assert.notEqual(await store().findStartKey(at.tenant, "order", id), undefined);
     assert.deepEqual([(await timersOf(at, open.run)).length, (await inboxOf(at, open.run)).length], [1, 1]);

@@ -109,7 +109,7 @@ export function texts({ test, store, runs }: Suite): void {
       assert.deepEqual(await store().readInbox(key, { limit: 1 }), []);
       assert.deepEqual(await store().readHeartbeats(key), []);
       assert.deepEqual(await store().readStepOutcomes(key), []);
-      assert.equal(await store().getDeadLetter(at.tenant, text, text), undefined);
+      assert.equal(await store().getDeadLetter({ tenant: at.tenant, run: text, effect: text }), undefined);
       assert.deepEqual(await store().listDeadLetters(at.tenant, { name: text }, { limit: 1 }), []);
       assert.equal(await store().deleteRuns([key]), 0);
       await store().dropDeadLetters([key]);
@@ -143,9 +143,9 @@ export function texts({ test, store, runs }: Suite): void {
     const step = { effect, name: event.name, key: long(13), after: 0 };
     const waiting = await start(here, { waits: [step], deadLetters: [deadLetter({ effect, name: long(15) })] });
     assert.deepEqual(await inboxOf(here, waiting.run), [publicationMessage(event.id)]);
-    assert.equal((await store().getDeadLetter(tenant, waiting.run, effect))?.name, long(15));
+    assert.equal((await store().getDeadLetter({ tenant: tenant, run: waiting.run, effect: effect }))?.name, long(15));
     await store().saveHeartbeats([{ tenant, run: waiting.run, effect, attempt: 1, at: 1, details: big }]);
-    await store().saveStepOutcome({ tenant, run: waiting.run, effect, at: 1, outcome: big });
+    await store().saveStepOutcome({ tenant, run: waiting.run, shard: waiting.shard, effect, at: 1, outcome: big });
     assert.equal((await store().readStepOutcomes(waiting))[0]?.outcome, big);
     const letter = message(here, turn.run, { message: long(10) });
     await store().post([letter]);

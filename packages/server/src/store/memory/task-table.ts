@@ -194,8 +194,8 @@ export class TaskTable {
     this.#queues.get(task.queue)?.delete(task);
     this.#leases.delete(task.token);
     Object.assign(task, { state: "ended", token: "", tellAt: now + sweptFor });
-    const { tenant, run, effect, name, attempt, losses, about, worker, details } = task;
-    return { tenant, run, effect, name, attempt, losses, about, worker, end: task.end, ...(details !== undefined && { details }) };
+    const { tenant, run, shard, effect, name, attempt, losses, about, worker, details } = task;
+    return { tenant, run, shard, effect, name, attempt, losses, about, worker, end: task.end, ...(details !== undefined && { details }) };
   }
 }
 

@@ -7,10 +7,11 @@ export function sqlRequests(query: SqlQuery): AppRequests {
   return {
     async list(shards, { after = 0, limit }) {
       const rows = await query("read", "select * from wovyr.requests_1($1, $2, $3)", [arrayLiteral([...new Set(shards)]), after, limit]);
-      return rows.map(([position, tenant, run, message, kind, fact]) => ({
+      return rows.map(([position, tenant, run, message, kind, fact, shard]) => ({
         position: Number(position),
         tenant: String(tenant),
         run: String(run),
+        shard: Number(shard),
         message: String(message),
         kind: kind as AppRequest["kind"],
         fact: String(fact),

@@ -133,10 +133,11 @@ function readSettled([, kind, tenant, run, shard, message, fact]: Row): TaskSett
   };
 }
 
-function readOverdue([tenant, run, effect, name, attempt, losses, about, end, worker, details]: Row): OverdueTask {
+function readOverdue([tenant, run, effect, name, attempt, losses, about, end, worker, details, , shard]: Row): OverdueTask {
   return {
     tenant: String(tenant),
     run: String(run),
+    shard: Number(shard),
     effect: String(effect),
     name: String(name),
     attempt: Number(attempt),
