@@ -135,7 +135,7 @@ export class Batches {
 type AnyBatch = Omit<BatchRequest, "operation"> & { readonly operation: BatchOperation | DeadLetterOperation };
 
 function startOf(engine: Engine, tenant: string, { operation, filter, id: asked, idempotencyKey }: AnyBatch): Start {
-  const run = asked === undefined ? engine.newOwnRunId(tenant) : engine.newRunId();
+  const run = asked === undefined ? engine.newOwnRunId(tenant, idempotencyKey) : engine.newRunId();
   const id = asked ?? run;
   const { version } = batchWorkflow;
   const state: BatchState = {

@@ -102,6 +102,14 @@ export class EngineHost {
       await store.close();
       return;
     }
+    const { limited } = options.registry;
+    if (store.databases !== undefined && limited !== undefined) {
+      await store.close();
+      throw new WovyrError(
+        `workflow "${limited.name}" limits its concurrent runs, which are counted where they lie, and the store has ${store.databases.count} databases: use one, or limit activities instead`,
+        { code: "INVALID_OPTION" },
+      );
+    }
     this.#store = store;
     this.#failure = undefined;
     opened?.(store);

@@ -43,6 +43,7 @@ import { addedByLoading, comesAgainTo, isForSuccessor, type Mail, mailIdentity }
 import { Ownership } from "./ownership.ts";
 import { atMost, pause } from "./pause.ts";
 import { Placement } from "./placement.ts";
+import { placesOf, shardsAt } from "./places.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
 import { type EngineLog, guarded } from "./ports/log.ts";
@@ -62,7 +63,7 @@ import { fifo } from "./scheduling/fifo.ts";
 import type { SchedulingStrategy } from "./scheduling/strategy.ts";
 import { Settlement } from "./settlement.ts";
 import { shardOf } from "./shard-of.ts";
-import type { Start } from "./start.ts";
+import { keyPlace, type Start } from "./start.ts";
 import { completionOf, StepOutcomes } from "./step-outcomes.ts";
 import { Strikes } from "./strikes.ts";
 import { TaskLeases } from "./task-leases.ts";
@@ -186,7 +187,8 @@ export class Engine {
   readonly #deferred = new Set<Instance>();
   #nonce = 0;
   #lastRunId = "";
-  #recovery: Promise<void> = Promise.resolve();
+  /** By database. */
+  readonly #recovering = new Map<number, Promise<void>>();
   /** Recoveries that are under way or wait for one that is. */
   #recoveries = 0;
   #recovered = false;
@@ -267,7 +269,10 @@ export class Engine {
     });
     this.revival = new Revival(this);
     this.inbox = new Inbox(this);
-    this.placement = new Placement(options.node, this.ownership, (shard) => this.handOver.isClosing(shard), { clock, log });
+    this.placement = new Placement(options.node, this.ownership, (shard) => this.handOver.isClosing(shard) || this.#isStalled(shard), {
+      clock,
+      log,
+    });
     this.wakeUps = new WakeUps(this);
     this.requests = new Requests(this);
     this.heldMail = new HeldMail(this);
@@ -311,7 +316,7 @@ export class Engine {
   async start(patience: number): Promise<void> {
     this.wakeUps.start();
     await this.ownership.start(patience);
-    await this.#recovery;
+    await Promise.all(this.#recovering.values());
   }
 
   /** Why this node cannot take work now; undefined when it can. */
@@ -444,26 +449,32 @@ export class Engine {
     this.#gained(this.ownership.shards);
   }
 
-  /** One recovery at a time. */
-  #gained(shards: readonly number[]): void {
-    this.#recoveries += 1;
-    this.dispatch.recovering();
-    this.#recovery = this.#recovery
-      .then(() => this.#recover(shards))
-      .then(() => {
-        this.#recoveries -= 1;
-        if (this.#recoveries === 0 && !this.#closing) this.dispatch.recovered();
-      });
+  /** One recovery at a time, of each database. */
+  #gained(gained: readonly number[]): void {
+    for (const place of placesOf(this.options.store)) {
+      const shards = shardsAt(this.options.store, place, gained);
+      if (shards.length === 0) continue;
+      this.#recoveries += 1;
+      this.dispatch.recovering();
+      const before = this.#recovering.get(place) ?? Promise.resolve();
+      const recovery = before
+        .then(() => this.#recover(place, shards))
+        .then(() => {
+          this.#recoveries -= 1;
+          if (this.#recoveries === 0 && !this.#closing) this.dispatch.recovered();
+        });
+      this.#recovering.set(place, recovery);
+    }
   }
 
   /** Until it is done, or the shards are not this node's any more. */
-  async #recover(shards: readonly number[]): Promise<void> {
+  async #recover(place: number, shards: readonly number[]): Promise<void> {
     const { clock, log } = this.options;
     const isOwner = () => !this.#closing && shards.some((shard) => this.ownership.owns(shard));
     while (isOwner()) {
       try {
         await this.#readStrikes();
-        await recover(this, shards);
+        await recover(this, place, shards);
         if (!isOwner()) return;
         await this.timers.gained();
         this.requests.start();
@@ -561,10 +572,19 @@ export class Engine {
     return this.#lastRunId > after ? this.#lastRunId : runIdAfter(after, clock.now(), random);
   }
 
-  /** One that, as the id of an instance, belongs to a shard of this node, while it owns any. */
-  newOwnRunId(tenant: string): string {
-    if (this.ownership.ownsNone) return this.newRunId();
-    return this.newRunIdOn(tenant, (shard) => this.mayEnter(shard));
+  /**
+   * One that, as the id of an instance, belongs to a shard of this node, while it owns any; over several databases, one in the database in which the starts of
+   * an idempotency key are.
+   */
+  newOwnRunId(tenant: string, idempotencyKey?: string): string {
+    const { databases } = this.options.store;
+    const isOwn = (shard: number) => this.mayEnter(shard) && !this.#isStalled(shard);
+    if (databases === undefined || idempotencyKey === undefined)
+      return this.ownership.ownsNone ? this.newRunId() : this.newRunIdOn(tenant, isOwn);
+    const home = databases.placeOf(this.shardOf(tenant, keyPlace(idempotencyKey)));
+    const isHome = (shard: number) => databases.placeOf(shard) === home;
+    const owns = this.ownership.shards.some((shard) => isHome(shard) && isOwn(shard));
+    return this.newRunIdOn(tenant, owns ? (shard) => isHome(shard) && isOwn(shard) : isHome);
   }
 
   /** One that, as the id of an instance, belongs to a shard that is wanted. */
@@ -600,6 +620,17 @@ export class Engine {
       },
       this,
     );
+  }
+
+  /** Whether the database of a shard is away while others are there: what is asked of it meanwhile is not to wait for it. */
+  #isStalled(shard: number): boolean {
+    return this.options.store.databases !== undefined && this.journal.downAt(shard) !== undefined;
+  }
+
+  /** Whether two shards live in different databases, so that what is said from one to the other is brought there after the commit. */
+  isElsewhere(shard: number, other: number): boolean {
+    const { databases } = this.options.store;
+    return databases !== undefined && databases.placeOf(shard) !== databases.placeOf(other);
   }
 
   shardOf(tenant: string, id: string): number {

@@ -57,7 +57,7 @@ export class Forking {
     if (request.at === undefined) return this.#startAgain(engine, row, definition, request, startKey);
     const { at } = request;
     return this.#copy(engine, row, startKey, (turns) => {
-      const run = request.id === undefined ? engine.newOwnRunId(row.tenant) : engine.newRunId();
+      const run = request.id === undefined ? engine.newOwnRunId(row.tenant, request.idempotencyKey) : engine.newRunId();
       return { at: borderAt(turns, at), id: request.id ?? run, run, version: definition.version };
     });
   }
@@ -100,7 +100,7 @@ export class Forking {
         engine.deliver({ tenant, run, shard }, { fact, receipt: { accepted, refused } }),
       );
       const { store } = engine.options;
-      const next = replayed ? (await store.findStartKey(tenant, workflow, resetKey(id, fact).key))?.run : fact.run;
+      const next = replayed ? (await store.findStartKey(tenant, workflow, resetKey(id, fact).key, shard))?.run : fact.run;
       const row = next === undefined ? undefined : await store.getInstance({ tenant, run: next, shard });
       return row && { ...newRun(row), replayed };
     } catch (error) {
@@ -161,7 +161,7 @@ export class Forking {
   ): Start {
     const { tenant } = row;
     const { name: workflow, version } = definition;
-    const run = request.id === undefined ? engine.newOwnRunId(tenant) : engine.newRunId();
+    const run = request.id === undefined ? engine.newOwnRunId(tenant, request.idempotencyKey) : engine.newRunId();
     const id = request.id ?? run;
     const correlationId = row.correlationId ?? row.id;
     return {

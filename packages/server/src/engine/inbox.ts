@@ -3,11 +3,12 @@
  *
  * 1. A store that does not answer is asked again, as long as this node owns its shards: the next owner reads the inbox when it takes them.
  * 2. A message may be delivered more than once: it is known then.
- * 3. What other nodes put into it is found by looking: at what is new, and from time to time at all of it.
+ * 3. What other nodes put into it is found by looking: at what is new, and from time to time at all of it. Each database is looked at by itself.
  * 4. Every read begins with the oldest message, so that a run never hears a publication before an older one that it found when it looked back.
  */
 import type { Engine } from "./engine.ts";
 import { pause } from "./pause.ts";
+import { placesOf, shardsAt } from "./places.ts";
 import { type RunAddress, StoreUnavailableError } from "./ports/store.ts";
 import { deliverInbox, eachMessage } from "./recovery.ts";
 
@@ -18,6 +19,13 @@ const latestArrival = 30_000;
 /** How often all of it is looked at. */
 const sweepPause = 600_000;
 
+type Seen = {
+  /** Positions that were delivered by a look, of those that the next one comes across again. */
+  readonly delivered: Set<number>;
+  /** Which positions had been seen when. */
+  readonly marks: { readonly at: number; readonly position: number }[];
+};
+
 export class Inbox {
   readonly #engine: Engine;
   #sweeping = false;
@@ -25,10 +33,8 @@ export class Inbox {
   #looking = false;
   #lookAgain = false;
   #sweptAt = Number.NEGATIVE_INFINITY;
-  /** Positions that were delivered by a look, of those that the next one comes across again. */
-  #delivered = new Set<number>();
-  /** Which positions had been seen when. */
-  #marks: { readonly at: number; readonly position: number }[] = [];
+  /** What looks have seen, by database. */
+  #seen = new Map<number, Seen>();
   /** Runs whose messages are being read, and whether they are to be read once more then. */
   readonly #reads = new Map<string, boolean>();
 
@@ -43,7 +49,8 @@ export class Inbox {
       return;
     }
     this.#sweeping = true;
-    void this.#patiently(() => deliverInbox(this.#engine)).then(() => {
+    const { store } = this.#engine.options;
+    void Promise.all(placesOf(store).map((place) => this.#patiently(() => deliverInbox(this.#engine, place)))).then(() => {
       this.#sweeping = false;
       if (!this.#again) return;
       this.#again = false;
@@ -62,11 +69,11 @@ export class Inbox {
     const now = this.#engine.now();
     if (this.#sweptAt + sweepPause <= now) {
       this.#sweptAt = now;
-      this.#delivered.clear();
-      this.#marks = [];
+      this.#seen.clear();
     }
     this.#looking = true;
-    void this.#patiently(() => this.#look(now)).then(() => {
+    const places = placesOf(options.store);
+    void Promise.all(places.map((place) => this.#patiently(() => this.#look(place, now)))).then(() => {
       this.#looking = false;
       if (!this.#lookAgain) return;
       this.#lookAgain = false;
@@ -74,25 +81,28 @@ export class Inbox {
     });
   }
 
-  async #look(now: number): Promise<void> {
-    while (this.#marks[1] !== undefined && this.#marks[1].at <= now - latestArrival) this.#marks.shift();
-    const [mark] = this.#marks;
+  async #look(place: number, now: number): Promise<void> {
+    const seen = this.#seen.get(place) ?? { delivered: new Set(), marks: [] };
+    this.#seen.set(place, seen);
+    const { delivered, marks } = seen;
+    while (marks[1] !== undefined && marks[1].at <= now - latestArrival) marks.shift();
+    const [mark] = marks;
     const from = mark !== undefined && mark.at <= now - latestArrival ? mark.position : 0;
-    for (const position of this.#delivered) if (position <= from) this.#delivered.delete(position);
+    for (const position of delivered) if (position <= from) delivered.delete(position);
     let last = from;
-    const { ownership } = this.#engine;
+    const { ownership, options } = this.#engine;
     await eachMessage(
       this.#engine,
-      () => ownership.shards,
+      () => shardsAt(options.store, place, ownership.shards),
       async (message) => {
         last = message.position;
-        if (this.#delivered.has(last)) return;
-        this.#delivered.add(last);
+        if (delivered.has(last)) return;
+        delivered.add(last);
         await this.#engine.deliverMessage(message);
       },
       from,
     );
-    this.#marks.push({ at: now, position: last });
+    marks.push({ at: now, position: last });
   }
 
   /** Delivers the messages of one run. What is asked for while they are being read makes one more read. */

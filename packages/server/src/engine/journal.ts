@@ -1,11 +1,13 @@
 /**
  * The way of turns into the store: lanes of group commit (lane.ts).
  *
- * 1. A shard belongs to one lane, so that its turns are written in the order in which they were made.
+ * 1. A shard belongs to one lane, so that its turns are written in the order in which they were made; a lane belongs to one database, so that one that is away
+ *    holds up no turns of others.
  * 2. While the database works on one lane's flush, this process makes the turns of the next.
  */
 import type { WovyrError } from "@wovyr/sdk";
 import { type FlushLimits, Lane, type LaneOptions, type TurnOutcome } from "./lane.ts";
+import type { Databases } from "./ports/databases.ts";
 import type { EngineLog } from "./ports/log.ts";
 import type { StoreUnavailableError, TurnWrite } from "./ports/store.ts";
 
@@ -23,23 +25,34 @@ export type JournalOptions = Omit<LaneOptions, "limits" | "outage"> & { readonly
 
 export class Journal {
   readonly #lanes: readonly Lane[];
+  readonly #lanesOfEach: number;
+  readonly #databases: Databases | undefined;
   readonly #log: EngineLog;
   readonly #storeKind: string;
   readonly #onRecovered: () => void;
-  #down: StoreUnavailableError | undefined;
+  /** Why the databases of these places do not take anything at the moment. */
+  readonly #down = new Map<number, StoreUnavailableError>();
 
   constructor(options: JournalOptions) {
     const limits = options.limits ?? defaultJournalLimits;
     this.#log = options.log;
     this.#storeKind = options.store.kind;
     this.#onRecovered = options.recovered;
-    const lane = () => new Lane({ ...options, limits, outage: (error) => this.#outage(error), recovered: () => this.#recovered() });
-    this.#lanes = Array.from({ length: limits.lanes }, lane);
+    this.#databases = options.store.databases;
+    this.#lanesOfEach = limits.lanes;
+    const lane = (place: number) =>
+      new Lane({ ...options, limits, outage: (error) => this.#outage(place, error), recovered: () => this.#recovered(place) });
+    this.#lanes = Array.from({ length: this.#count * limits.lanes }, (_, at) => lane(Math.floor(at / limits.lanes)));
   }
 
   /** Why nothing can be written at the moment. */
   get down(): WovyrError | undefined {
-    return this.#down;
+    return this.#down.size < this.#count ? undefined : this.#down.values().next().value;
+  }
+
+  /** Why nothing of a shard can be written at the moment. */
+  downAt(shard: number): WovyrError | undefined {
+    return this.#down.size === 0 ? undefined : this.#down.get(this.#placeOf(shard));
   }
 
   /** Whether anything is queued or in flight. */
@@ -66,7 +79,7 @@ export class Journal {
   }
 
   submit(write: TurnWrite, settle: (outcome: TurnOutcome) => void): void {
-    (this.#lanes[write.shard % this.#lanes.length] as Lane).submit(write, settle);
+    this.#laneOf(write.shard).submit(write, settle);
   }
 
   /** Nothing is tried again: what could not be written counts as refused. */
@@ -79,15 +92,27 @@ export class Journal {
     await Promise.all(this.#lanes.map((lane) => lane.idle()));
   }
 
-  #outage(error: StoreUnavailableError): void {
-    if (this.#down === undefined)
-      this.#log.error(`the store cannot be reached; writing is tried again until it can: ${error.message}`, { store: this.#storeKind });
-    this.#down = error;
+  get #count(): number {
+    return this.#databases?.count ?? 1;
   }
 
-  #recovered(): void {
-    if (this.#down === undefined) return;
-    this.#down = undefined;
+  #placeOf(shard: number): number {
+    return this.#databases?.placeOf(shard) ?? 0;
+  }
+
+  #laneOf(shard: number): Lane {
+    const within = Math.floor(shard / this.#count) % this.#lanesOfEach;
+    return this.#lanes[this.#placeOf(shard) * this.#lanesOfEach + within] as Lane;
+  }
+
+  #outage(place: number, error: StoreUnavailableError): void {
+    if (!this.#down.has(place))
+      this.#log.error(`the store cannot be reached; writing is tried again until it can: ${error.message}`, { store: this.#storeKind });
+    this.#down.set(place, error);
+  }
+
+  #recovered(place: number): void {
+    if (!this.#down.delete(place)) return;
     this.#log.info("the store is back; everything goes on", { store: this.#storeKind });
     this.#onRecovered();
   }

@@ -58,6 +58,8 @@ export class Ownership {
   readonly #giving = new Map<number, HandedShard>();
   #first = 0;
   #validUntil = Number.NEGATIVE_INFINITY;
+  /** For how long what was heard last was so from then on, in milliseconds. */
+  #within = 0;
   #heard = "";
   #pause = shortestPause;
   #draining = false;
@@ -254,7 +256,8 @@ export class Ownership {
     this.#unreachable = undefined;
     if (this.#stopped) return undefined;
     const lapsed = this.#validUntil !== Number.NEGATIVE_INFINITY && !this.holds;
-    this.#validUntil = sent + lease;
+    this.#within = heard.within ?? lease;
+    this.#validUntil = sent + this.#within;
     this.members.heard(heard, clock.now());
     this.#first = heard.shards[0]?.shard ?? 0;
     this.#compare(heard, give);
@@ -283,7 +286,7 @@ export class Ownership {
   #settled({ share, excess, unfit }: Plan, refused: boolean, dying: boolean): void {
     const { lease, random, shards } = this.#options;
     if (this.#epochs.size > 0 || (share === 0 && !this.members.alone)) this.#tellStarted();
-    const most = Math.floor(lease / 3);
+    const most = Math.floor(this.#within < lease ? this.#within / 2 : lease / 3);
     if (this.members.alone) {
       this.#lookIn(most);
       this.#options.looked();

@@ -1,5 +1,5 @@
 /**
- * What a node does when it has taken shards: it looks at every run of theirs that was at work, gives parked ones another chance, and delivers what is in the
+ * What a node does when it has taken shards of a database: it looks at every run of theirs that was at work, gives parked ones another chance, and delivers what is in the
  * inbox.
  *
  * 1. A parked run is loaded together with the messages that it could not take: an outcome among them tells that an attempt was not lost. So it is for a
@@ -8,12 +8,13 @@
  */
 import type { Engine } from "./engine.ts";
 import { isOutcomeMessage } from "./mail.ts";
+import { shardsAt } from "./places.ts";
 import type { InboxMessage, InstanceRow, RunAddress } from "./ports/store.ts";
 
 const pageRuns = 200;
 const pageMessages = 500;
 
-export async function recover(engine: Engine, gained: readonly number[]): Promise<void> {
+export async function recover(engine: Engine, place: number, gained: readonly number[]): Promise<void> {
   // Those that are lost on the way are another node's to recover.
   const shards = () => gained.filter((shard) => engine.ownership.owns(shard));
   await eachPage(engine, shards, "parked", async (page) => {
@@ -23,11 +24,11 @@ export async function recover(engine: Engine, gained: readonly number[]): Promis
   await eachMessage(engine, shards, async ({ run, message }) => {
     if (isOutcomeMessage(message)) outcomes.push({ run, message });
   });
-  engine.revival.expect(outcomes);
+  engine.revival.expect(place, outcomes);
   await eachPage(engine, shards, "busy", (page) => loadAll(engine, page));
   await eachMessage(engine, shards, (message) => engine.deliverMessage(message));
   await eachPage(engine, shards, "parked", (page) => loadAll(engine, page));
-  engine.revival.expect([]);
+  engine.revival.expect(place, []);
 }
 
 async function loadAll(engine: Engine, page: readonly RunAddress[]): Promise<void> {
@@ -54,11 +55,11 @@ async function eachPage(
   }
 }
 
-/** Delivers every message of the durable inbox; those that were delivered before come to nothing. */
-export async function deliverInbox(engine: Engine): Promise<void> {
+/** Delivers every message of the durable inbox of one database; those that were delivered before come to nothing. */
+export async function deliverInbox(engine: Engine, place: number): Promise<void> {
   await eachMessage(
     engine,
-    () => engine.ownership.shards,
+    () => shardsAt(engine.options.store, place, engine.ownership.shards),
     (message) => engine.deliverMessage(message),
   );
 }

@@ -57,6 +57,11 @@ export class Registry {
     return all.map(({ name, version }) => workflowLabel(name, version));
   }
 
+  /** The first of those whose concurrent runs are limited. */
+  get limited(): WorkflowDefinition | undefined {
+    return [...this.#workflows.values()].flatMap((versions) => [...versions.values()]).find(({ concurrency }) => concurrency !== undefined);
+  }
+
   find(name: string, version: string): WorkflowDefinition | undefined {
     const own = this.#own.get(name);
     return own?.version === version ? own : this.#workflows.get(name)?.get(version);

@@ -16,6 +16,7 @@ import { handedOver } from "./hand-over.ts";
 import { Instance } from "./instance.ts";
 import { type LoadedRun, Loader } from "./loader.ts";
 import { comesAgainTo, type Mail } from "./mail.ts";
+import { placesOf } from "./places.ts";
 import { type Heartbeat, type InstanceRow, isOpenStatus, type RunAddress } from "./ports/store.ts";
 import { workflowLabel } from "./registry.ts";
 import { Replay } from "./replay.ts";
@@ -24,19 +25,20 @@ import { versionMissing } from "./version-missing.ts";
 
 export class Revival {
   readonly #engine: Engine;
-  readonly #loader: Loader;
+  /** By database. */
+  readonly #loaders: readonly Loader[];
   readonly #loading = new Map<string, Mail[]>();
   /** Parked runs that are to be tried once more. */
   readonly #chances = new Set<string>();
   readonly #careful = new Set<string>();
   /** Outcomes of attempts that are known to be in inboxes, and are still to be delivered. */
-  #kept: ReadonlySet<string> = new Set();
+  readonly #kept = new Map<number, ReadonlySet<string>>();
   #term = 0;
 
   constructor(engine: Engine) {
     const { store, clock, loop } = engine.options;
     this.#engine = engine;
-    this.#loader = new Loader({ store, rows: engine.rows, clock, loop });
+    this.#loaders = placesOf(store).map(() => new Loader({ store, rows: engine.rows, clock, loop }));
   }
 
   /** The run is parked, and its code may try again when it is loaded. */
@@ -44,14 +46,16 @@ export class Revival {
     this.#chances.add(run);
   }
 
-  /** Attempts whose outcomes are in inboxes are not lost. */
-  expect(outcomes: readonly { readonly run: string; readonly message: string }[]): void {
-    this.#kept = new Set(outcomes.map(({ run, message }) => keptKey(run, message)));
+  /** Attempts whose outcomes are in inboxes are not lost: those of one database, in place of what was said of it before. */
+  expect(place: number, outcomes: readonly { readonly run: string; readonly message: string }[]): void {
+    if (outcomes.length === 0) this.#kept.delete(place);
+    else this.#kept.set(place, new Set(outcomes.map(({ run, message }) => keptKey(run, message))));
   }
 
   /** Whether a message is in the inbox of a run, and still to be delivered. */
   expects(run: string, message: string): boolean {
-    return this.#kept.has(keptKey(run, message));
+    for (const kept of this.#kept.values()) if (kept.has(keptKey(run, message))) return true;
+    return false;
   }
 
   /** The run's next turns take one item each, until one of them shows what the store does not take. */
@@ -100,8 +104,14 @@ export class Revival {
     this.#loading.clear();
   }
 
+  #loaderOf({ shard }: RunAddress): Loader {
+    const { databases } = this.#engine.options.store;
+    const place = databases === undefined || shard === undefined ? 0 : databases.placeOf(shard);
+    return this.#loaders[place] as Loader;
+  }
+
   stop(): void {
-    this.#loader.stop();
+    for (const loader of this.#loaders) loader.stop();
   }
 
   /** A run that took no step takes steps again: it begins with what was kept for it, in order, and what arrives meanwhile comes after that. */
@@ -138,10 +148,12 @@ export class Revival {
 
   #load(key: RunAddress, options?: { readonly inbox: boolean }): Promise<void> {
     const term = this.#term;
-    return this.#loader.load(key, options).then(
-      (loaded) => (term === this.#term ? this.#loaded(key, loaded, options) : this.#loadAgain(key, options)),
-      (error) => this.#notLoaded(key, error),
-    );
+    return this.#loaderOf(key)
+      .load(key, options)
+      .then(
+        (loaded) => (term === this.#term ? this.#loaded(key, loaded, options) : this.#loadAgain(key, options)),
+        (error) => this.#notLoaded(key, error),
+      );
   }
 
   /** Unless nobody waits for it any more. */
@@ -281,10 +293,12 @@ export class Revival {
       goOn([]);
       return;
     }
-    this.#loader.heartbeats(instance.identity).then(goOn, (error) => {
-      this.#engine.options.log.warn("what attempts of the run had told last could not be read", { run: instance.identity.run, error });
-      goOn([]);
-    });
+    this.#loaderOf(instance.identity)
+      .heartbeats(instance.identity)
+      .then(goOn, (error) => {
+        this.#engine.options.log.warn("what attempts of the run had told last could not be read", { run: instance.identity.run, error });
+        goOn([]);
+      });
   }
 
   /** What a loaded run needs before anything else: a second chance, or that attempts died with their process. */
@@ -309,7 +323,7 @@ export class Revival {
       const instance = this.#engine.table.get(row.run) ?? (await this.replayed(row).catch(() => undefined));
       return instance?.execution?.waitingAt() ?? [];
     }
-    const loaded = await this.#loader.load(row);
+    const loaded = await this.#loaderOf(row).load(row);
     const instance = this.#engine.newInstance({ ...row });
     const execution = instance.newExecution();
     if (loaded === undefined || execution === undefined) return [];
@@ -321,7 +335,7 @@ export class Revival {
 
   /** A run, closed or not, replayed apart from the one that is at work. Throws when its code is not here or does not match its history. */
   async replayed(row: InstanceRow): Promise<Instance> {
-    const loaded = await this.#loader.load(row);
+    const loaded = await this.#loaderOf(row).load(row);
     const instance = this.#engine.newInstance({ ...row });
     if (loaded === undefined || instance.definition === undefined) throw versionMissing(row);
     const failure = await new Promise<Error | undefined>((resolve) =>
@@ -341,7 +355,7 @@ export class Revival {
 
   /** What is stored of a run, without anything coming of it; undefined when there is none. */
   read(key: RunAddress, options?: { readonly inbox: boolean }): Promise<LoadedRun | undefined> {
-    return this.#loader.load(key, options);
+    return this.#loaderOf(key).load(key, options);
   }
 
   /** The history of a run that is in memory. */

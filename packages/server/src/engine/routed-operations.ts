@@ -31,7 +31,7 @@ import { type LocalOperations, localOperations, maxBatch, type Sayable } from ".
 import { isOfNode, isUncertain, notOwner, ownerUnreachable } from "./ownership-errors.ts";
 import type { Place } from "./placement.ts";
 import { isClosedResult } from "./results.ts";
-import { placeIdOf } from "./start.ts";
+import { keyPlace, placeIdOf } from "./start.ts";
 
 /** How long what only the owner can answer is asked again, in milliseconds: longer than a hand-over takes. */
 const askPatience = 2_000;
@@ -99,17 +99,17 @@ class Routing {
       delete: (id, options) => this.#ask(id, (owner) => owner.delete(id, options), { once: true }),
       fork: (id, request = {}) => {
         const named = this.#named(request);
-        return this.#ask(request.id, (owner) => owner.fork(id, named));
+        return this.#ask(this.#placeId(named), (owner) => owner.fork(id, named));
       },
       decideDeadLetter: (letter, decision, options) => this.#decide(letter, (owner) => owner.decideDeadLetter(letter, decision, options)),
 
       startBatchOperation: (request) => {
         const named = this.#named(request);
-        return this.#ask(request.id, (owner) => owner.startBatchOperation(named));
+        return this.#ask(this.#placeId(named), (owner) => owner.startBatchOperation(named));
       },
       decideDeadLetters: (operation, options = {}) => {
         const named = this.#named(options);
-        return this.#ask(options.id, (owner) => owner.decideDeadLetters(operation, named));
+        return this.#ask(this.#placeId(named), (owner) => owner.decideDeadLetters(operation, named));
       },
       cancelBatchOperation: (id, options = {}) => {
         const named = this.#named(options);
@@ -125,6 +125,12 @@ class Routing {
     // What is no text is refused by whoever is asked.
     if (typeof id !== "string") return engine.placement.forNew();
     return engine.placement.of(engine.shardOf(this.#tenant, id));
+  }
+
+  /** The id that decides where something new is begun: its own, or (over several databases) that of its key. */
+  #placeId({ id, idempotencyKey }: { readonly id?: string | undefined; readonly idempotencyKey?: string | undefined }): string | undefined {
+    if (id !== undefined || idempotencyKey === undefined || this.#engine().options.store.databases === undefined) return id;
+    return keyPlace(idempotencyKey);
   }
 
   /** What is nowhere is refused by an engine that reaches no others, as it always was. */
@@ -329,7 +335,11 @@ class Routing {
 
   /** The id that decides where a start is done. */
   #idOfStart({ options }: Engine, request: StartRequest): string | undefined {
-    return placeIdOf(options.registry.ifStarted(request.workflow, request.version), request, options.limits.execution.payload);
+    const { registry, limits, store } = options;
+    return placeIdOf(registry.ifStarted(request.workflow, request.version), request, {
+      limit: limits.execution.payload,
+      keyed: store.databases !== undefined,
+    });
   }
 
   #hosts(engine: Engine, { workflow, version }: StartRequest): boolean {

@@ -235,12 +235,15 @@ export class Settlement {
     for (const [effect, due] of plan.timers) this.#engine.timers.add({ tenant, run, shard, effect, due });
     for (const effect of plan.attempts.keys()) this.#engine.attempts.begin(instance, effect);
     for (const { write, start } of children) {
+      // It comes into being when it has been brought there.
+      if (this.#engine.isElsewhere(write.shard, shard)) continue;
       if (rejectedChildren.has(write.run)) void this.#rejectChild({ tenant, run, shard }, write);
       else this.#startChild(tenant, write.run, write.shard, start);
     }
     if (write.successor !== undefined) void this.#engine.revival.load(write.successor.row);
     for (const send of sends) {
       const to = this.#engine.shardOf(tenant, send.id);
+      if (this.#engine.isElsewhere(to, shard)) continue;
       if (this.#engine.mayEnter(to)) this.#engine.deliver({ tenant, run: send.run, shard: to }, { fact: send.fact, inbox: send.message });
       else this.#engine.wakeUps.tell([to]);
     }

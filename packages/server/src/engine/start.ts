@@ -102,12 +102,20 @@ function instanceId({ name, singleton }: WorkflowDefinition, { id }: StartReques
   });
 }
 
+/** In its shard's database are the starts of an idempotency key that have no id of their own. */
+export const keyPlace = (idempotencyKey: string): string => `key ${idempotencyKey}`;
+
 /**
- * The id whose shard a start belongs to: that of the instance, or, of debounced starts, one that all of a key have in common. Undefined when any will do, and
- * when the request is refused by whoever gets it.
+ * The id whose shard a start belongs to: that of the instance, or one that all starts of a key have in common, of debounced ones, and (`keyed`) of all where
+ * keys have databases. Undefined when any will do, and when the request is refused by whoever gets it.
  */
-export function placeIdOf(definition: WorkflowDefinition | undefined, request: StartRequest, limit: number): string | undefined {
-  if (definition?.singleton === undefined && definition?.debounce === undefined) return request.id;
+export function placeIdOf(
+  definition: WorkflowDefinition | undefined,
+  request: StartRequest,
+  { limit, keyed }: { readonly limit: number; readonly keyed: boolean },
+): string | undefined {
+  if (definition?.singleton === undefined && definition?.debounce === undefined)
+    return request.id ?? (keyed && request.idempotencyKey !== undefined ? keyPlace(request.idempotencyKey) : undefined);
   const what = `input of workflow "${definition.name}"`;
   try {
     const input = encodePayload(parse(definition.input, request.input, what), { limit, what });

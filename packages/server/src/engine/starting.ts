@@ -9,7 +9,7 @@ import type { BatchItem, ClosedResult, Operations, StartRequest, StartResponse, 
 import { replacement, replaceStart } from "./debouncing.ts";
 import type { Engine } from "./engine.ts";
 import { type Mail, mailIdentity } from "./mail.ts";
-import type { InstanceRow } from "./ports/store.ts";
+import { type InstanceRow, StoreUnavailableError } from "./ports/store.ts";
 import { closedResult, isClosedResult } from "./results.ts";
 import {
   eventKey,
@@ -88,6 +88,8 @@ export class Starting {
     const { id, run } = start.identity;
     const event = startEvent(definition, request, { newId: () => engine.newRunId(), limit: engine.options.limits.execution.payload });
     const also: Mail[] = event === undefined ? [] : [{ fact: event }];
+    const repeated = await this.#madeElsewhere(engine, start, request);
+    if (repeated !== undefined) return repeated;
     if (
       (request.id !== undefined || definition.singleton !== undefined) &&
       engine.table.open(this.#tenancy.tenant, id) !== undefined &&
@@ -120,6 +122,19 @@ export class Starting {
       replayed: false,
       ...(closed !== undefined && { result: closed }),
     };
+  }
+
+  /** With an id of its own a start is where its id is, and its key with it: over several databases another start may have used the key elsewhere. */
+  async #madeElsewhere(engine: Engine, { identity, create }: Start, request: StartRequest): Promise<StartResponse | undefined> {
+    const { store } = engine.options;
+    const { startKey } = create;
+    if (store.databases === undefined || request.id === undefined || startKey === undefined) return undefined;
+    const known = await store.findStartKey(identity.tenant, identity.workflow, startKey.key, identity.shard).catch((error: unknown) => {
+      // It is no reason not to start: the key is written with the run.
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      return undefined;
+    });
+    return known && this.#again(engine, known, startKey, request);
   }
 
   /** Makes a run durable for whoever will own it: its start is in its inbox. */
@@ -179,8 +194,9 @@ export class Starting {
   /** Without an id of its own an instance has that of its run: one by which it is this node's, or where all starts of a debounce key are. */
   #newRun(engine: Engine, definition: WorkflowDefinition, request: StartRequest): string {
     const { tenant } = this.#tenancy;
-    if (definition.debounce === undefined) return request.id === undefined ? engine.newOwnRunId(tenant) : engine.newRunId();
-    const place = placeIdOf(definition, request, engine.options.limits.execution.payload);
+    if (definition.debounce === undefined)
+      return request.id === undefined ? engine.newOwnRunId(tenant, request.idempotencyKey) : engine.newRunId();
+    const place = placeIdOf(definition, request, { limit: engine.options.limits.execution.payload, keyed: false });
     if (place === undefined) return engine.newRunId();
     const wanted = engine.shardOf(tenant, place);
     return engine.newRunIdOn(tenant, (shard) => shard === wanted);
@@ -228,7 +244,7 @@ export class Starting {
     const { id, workflow } = start.identity;
     const { startKey } = start.create;
     if (startKey !== undefined) {
-      const known = await store.findStartKey(this.#tenancy.tenant, workflow, startKey.key);
+      const known = await store.findStartKey(this.#tenancy.tenant, workflow, startKey.key, start.identity.shard);
       if (known !== undefined && definition.debounce !== undefined)
         return this.#replaced(engine, definition.debounce.period, start, known.run, request);
       if (known !== undefined) return this.#again(engine, known, startKey, request);

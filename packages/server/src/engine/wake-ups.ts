@@ -7,6 +7,7 @@
  * 4. Nothing depends on it: every node looks by itself as well.
  */
 import type { Engine } from "./engine.ts";
+import type { Arrival } from "./ports/databases.ts";
 import type { RunAddress } from "./ports/store.ts";
 
 const gathering = 5;
@@ -16,6 +17,7 @@ export class WakeUps {
   readonly #untold = new Set<number>();
   #cancel = () => {};
   #stopListening = () => {};
+  #stopReceiving = () => {};
   /** How this node stood among the others when that was told last. */
   #standing = "";
   #stood = 0;
@@ -28,10 +30,12 @@ export class WakeUps {
   start(): void {
     this.stop();
     this.#stopListening = this.#engine.options.store.hints?.listen((shards) => this.#hear(shards)) ?? (() => {});
+    this.#stopReceiving = this.#engine.options.store.databases?.listen((arrivals) => this.#receive(arrivals)) ?? (() => {});
   }
 
   stop(): void {
     this.#stopListening();
+    this.#stopReceiving();
     this.#cancel();
     this.#untold.clear();
   }
@@ -60,6 +64,19 @@ export class WakeUps {
     const { shard } = key;
     if (this.#engine.placement.of(shard).kind === "here") this.#engine.inbox.deliver(key);
     else this.tell([shard]);
+  }
+
+  /** What came from another database. */
+  #receive(arrivals: readonly Arrival[]): void {
+    const { closed, options } = this.#engine;
+    if (closed) return;
+    for (const arrival of arrivals) {
+      if (arrival.message === undefined) this.arrived(arrival);
+      else
+        this.#engine
+          .deliverOwned(arrival)
+          .catch((error) => options.log.warn("a message from another database waits in the inbox of its run", { error }));
+    }
   }
 
   /** Whether something is free for others now, or to be given by them. */

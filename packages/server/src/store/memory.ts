@@ -6,6 +6,7 @@
  * 2. Every call is done before it returns its promise: a caller that does not await sees calls applied in the order in which it made them.
  */
 import type { AdmissionAsk } from "../engine/ports/admissions.ts";
+import type { StorePart } from "../engine/ports/databases.ts";
 import type { PermitAsk, TokenAsk } from "../engine/ports/limits.ts";
 import {
   type Beat,
@@ -34,6 +35,7 @@ import type { TaskStore } from "../engine/ports/tasks.ts";
 import { isLater } from "./latest-heartbeats.ts";
 import { least } from "./memory/heap.ts";
 import { MemoryHints } from "./memory/hints.ts";
+import { memoryPart } from "./memory/part.ts";
 import { type RunRecord, toRow } from "./memory/run-record.ts";
 import { startSlot, Tables } from "./memory/tables.ts";
 import { memoryTasks } from "./memory/tasks.ts";
@@ -64,12 +66,14 @@ class MemoryStore implements Store {
   #closed = false;
 
   readonly tasks: TaskStore;
+  readonly part: StorePart;
 
   constructor(tables: Tables, now: () => number, hints: Hints | undefined) {
     this.#tables = tables;
     this.#now = now;
     this.hints = hints;
     this.tasks = memoryTasks(() => this.#open(), now);
+    this.part = memoryPart("memory", () => this.#open());
   }
 
   async beat(beat: Beat) {

@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto";
 import { WovyrError } from "@wovyr/sdk";
 import { checkOptions, wholeNumber } from "@wovyr/sdk/internal";
 import { type StoreOptions, type StoreProvider, StoreUnavailableError } from "../engine/ports/store.ts";
+import { severalDatabases } from "./databases/databases.ts";
 import { PostgresDriver } from "./postgres/driver.ts";
 import { PostgresHints } from "./postgres/hints.ts";
 import { PostgresStepTransactions } from "./postgres/step-transactions.ts";
@@ -41,8 +42,42 @@ export type PostgresStoreOptions = {
 /** Milliseconds. */
 const connectTimeout = 4_000;
 
-/** A store in a Postgres database (15 or newer), in its schema `wovyr`; the first process that opens it creates the tables. */
-export function postgresStore(url: string, options: PostgresStoreOptions = {}): StoreProvider {
+/**
+ * A store in a Postgres database (15 or newer), in its schema `wovyr`; the first process that opens it creates the tables. With several URLs the shards are
+ * spread over these databases, whose number and order stay as they are then.
+ */
+export function postgresStore(url: string | readonly string[], options: PostgresStoreOptions = {}): StoreProvider {
+  if (typeof url === "string") return byItself(oneDatabase(url, options));
+  const [first, ...others] = url;
+  if (others.length === 0) return postgresStore(first as string, options);
+  if (new Set(url.map(describe)).size < url.length)
+    throw new WovyrError("postgresStore was given the same database twice: each of several holds other shards", { code: "INVALID_OPTION" });
+  // Nodes wake each other by the first.
+  return severalDatabases([
+    oneDatabase(first as string, options),
+    ...others.map((other) => oneDatabase(other, { ...options, listen: false })),
+  ]);
+}
+
+/** Refuses a database that is one of several. */
+function byItself(provider: StoreProvider): StoreProvider {
+  return {
+    ...provider,
+    async open(options) {
+      const store = await provider.open(options);
+      const known = await store.part?.inspect();
+      if (known?.member === undefined) return store;
+      await store.close();
+      const { place, size } = known.member;
+      throw new WovyrError(
+        `the database ${provider.label} is number ${place + 1} of ${size} that are used as one store: give postgresStore the URLs of all of them, in their order`,
+        { code: "STORE_INCOMPATIBLE" },
+      );
+    },
+  };
+}
+
+function oneDatabase(url: string, options: PostgresStoreOptions): StoreProvider {
   const place = describe(url);
   const { transactions = {}, prepare = true, listen = prepare } = options;
   const listenUrl = listen === true ? url : listen;
@@ -52,6 +87,7 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
   const idleTimeout = wholeNumber(transactions.idleTimeout ?? 60_000, 1, "transactions.idleTimeout");
   return {
     kind: "postgres",
+    label: place,
     shared: true,
     async open({ log }: StoreOptions) {
       let opened = false;
@@ -95,7 +131,7 @@ export function postgresStore(url: string, options: PostgresStoreOptions = {}): 
                 else log.warn(`notifications of Postgres are not heard; nodes look more often until they are: ${failure.message}`);
               },
             });
-      return new SqlStore("postgres", driver, { kind: "postgres", url }, steps, hints);
+      return new SqlStore("postgres", driver, { kind: "postgres", url }, { transactions: steps, hints, label: place });
     },
   };
 }

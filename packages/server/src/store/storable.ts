@@ -5,7 +5,9 @@
  *    form for it). JSON text, as `JSON.stringify` makes it, never does: it escapes all three.
  */
 import { WovyrError } from "@wovyr/sdk";
+import type { Parcel } from "../engine/ports/databases.ts";
 import {
+  type ChildWrite,
   type DeadLetterWrite,
   type InboxMessage,
   isOpenStatus,
@@ -59,11 +61,7 @@ function badTurnField(turn: TurnWrite): string | undefined {
   for (const effect of turn.timersDone) if (!isStorable(effect)) return "timersDone";
   for (const message of turn.consumed) if (!isStorable(message)) return "consumed";
   for (const child of turn.children) {
-    if (!isStorable(child.run)) return "children.run";
-    const field =
-      badInstanceField(child.instance, "children.instance") ??
-      badMessageField(child.start, "children.start") ??
-      badMessageField(child.rejection, "children.rejection");
+    const field = badChildField(child);
     if (field !== undefined) return field;
   }
   for (const message of turn.sends) {
@@ -86,8 +84,26 @@ function badTurnField(turn: TurnWrite): string | undefined {
     if (field !== undefined) return `tasks.${field}`;
   }
   for (const effect of turn.tasksDone ?? []) if (!isStorable(effect)) return "tasksDone";
+  for (const { name, parcel } of turn.outbox ?? []) {
+    const field = isStorable(name) ? badParcelField(parcel) : "name";
+    if (field !== undefined) return `outbox.${field}`;
+  }
   const field = turn.successor === undefined ? undefined : badImportField(turn.successor);
   return field === undefined ? undefined : `successor.${field}`;
+}
+
+function badChildField({ run, instance, start, rejection }: ChildWrite): string | undefined {
+  if (!isStorable(run)) return "children.run";
+  return (
+    badInstanceField(instance, "children.instance") ??
+    badMessageField(start, "children.start") ??
+    badMessageField(rejection, "children.rejection")
+  );
+}
+
+function badParcelField(parcel: Parcel): string | undefined {
+  if (parcel.kind === "send") return badMessageField(parcel.message, "sends");
+  return parcel.kind === "child" ? badChildField(parcel.child) : undefined;
 }
 
 /** Refuses a run that no provider can keep. */

@@ -238,7 +238,10 @@ export class Limits {
     if (isVoid()) return;
     for (const [index, lane] of lanes.entries()) {
       const grant = grants[index];
-      if (grant === undefined) continue;
+      if (grant === undefined) {
+        this.#permits.due(lane, this.#now + lookPause);
+        continue;
+      }
       lane.granted(grant, askedAt + lease);
       for (const pass of [...lane.inUse.keys()].slice(0, grant.evict)) this.#cancel(pass, lane, "newer ones take its place");
       this.#servePermits(lane);

@@ -14,6 +14,7 @@
 import { WovyrError } from "@wovyr/sdk";
 import type { ActivityTransaction, ClosedStatus, DeadLetterKind, ParentLink } from "@wovyr/sdk/internal";
 import type { AdmissionAsk, Told } from "./admissions.ts";
+import type { Databases, OutboxWrite, StorePart } from "./databases.ts";
 import type { PermitAsk, PermitGrant, TokenAsk, TokenGrant } from "./limits.ts";
 import type { TaskStore, TaskWrite } from "./tasks.ts";
 
@@ -215,6 +216,8 @@ export type TurnWrite = {
   readonly tasks?: readonly TaskWrite[];
   /** Effects whose tasks go, before new ones come. A closing turn names all that the run has. */
   readonly tasksDone?: readonly string[];
+  /** What the turn says to runs of other databases. Absent: nothing. */
+  readonly outbox?: readonly OutboxWrite[];
   /** Given with a turn that closes its run: the run that takes its place, and its id, is written with it or not at all. */
   readonly successor?: RunImport;
 };
@@ -365,7 +368,7 @@ export type AppRequest = InstanceKey & {
 export interface AppRequests {
   /** Those of the shards, the oldest first; `after` is the `position` after which to go on. As with `listInbox`, a later sweep begins anew. */
   list(shards: readonly number[], page: { after?: number; limit: number }): Promise<readonly AppRequest[]>;
-  drop(requests: readonly Pick<AppRequest, "tenant" | "run" | "message">[]): Promise<void>;
+  drop(requests: readonly Pick<AppRequest, "tenant" | "run" | "message" | "position">[]): Promise<void>;
 }
 
 /**
@@ -457,6 +460,8 @@ export type Membership = {
   readonly nodes: readonly NodeRow[];
   /** All of the group's, by number. Numbers are unique over all groups; those of a group are consecutive. */
   readonly shards: readonly ShardRow[];
+  /** After so many milliseconds from the ask it may be so no more, in part. Absent: the lease of the node. */
+  readonly within?: number;
 };
 
 export type ListFilter = {
@@ -472,6 +477,10 @@ export type ListFilter = {
 
 export interface Store {
   readonly kind: string;
+  /** Given when it is spread over several databases. */
+  readonly databases?: Databases;
+  /** Absent where it cannot be one of several. */
+  readonly part?: StorePart;
 
   /**
    * Registers a node or renews its lease, by the database's clock; removes nodes of the group whose leases have ended, with their ownership; gives up and takes
@@ -536,7 +545,8 @@ export interface Store {
   /** The open instance of an id, else its newest closed run. `shard`: as in `RunAddress`. */
   findInstance(tenant: string, id: string, shard?: number): Promise<InstanceRow | undefined>;
   getInstance(key: RunAddress): Promise<InstanceRow | undefined>;
-  findStartKey(tenant: string, workflow: string, key: string): Promise<{ run: string; digest: string } | undefined>;
+  /** `shard`: of a run that has the key, if any has: it is looked for there first. */
+  findStartKey(tenant: string, workflow: string, key: string, shard?: number): Promise<{ run: string; digest: string } | undefined>;
   /** Rows and whole histories of many runs in one round trip; unknown runs are left out. */
   loadInstances(keys: readonly RunAddress[]): Promise<readonly LoadedInstance[]>;
   /** Turns that hold events of number `fromSeq` or higher, in order, at most `limit` turns. */
@@ -585,8 +595,11 @@ export interface Store {
 
   /** Absent where nobody else can be told. */
   readonly hints?: Hints | undefined;
-  /** Says what a node uses and wants of limits, and what it may use from now on, until `lease` milliseconds after the ask. Each limit is asked for once. */
-  exchangePermits(owner: string, lease: number, asks: readonly PermitAsk[]): Promise<readonly PermitGrant[]>;
+  /**
+   * Says what a node uses and wants of limits, and what it may use from now on, until `lease` milliseconds after the ask. Each limit is asked for once;
+   * undefined where its database does not answer.
+   */
+  exchangePermits(owner: string, lease: number, asks: readonly PermitAsk[]): Promise<readonly (PermitGrant | undefined)[]>;
   /** Gives up all that these owners hold. */
   releasePermits(owners: readonly string[]): Promise<void>;
   /** Who holds permits, or wants some. */
@@ -628,6 +641,8 @@ export type StoreLog = {
 /** What `memoryStore()`, `pgliteStore()` and `postgresStore()` return: opened once by the orchestrator. */
 export interface StoreProvider {
   readonly kind: string;
+  /** Where the data is, for messages; never a password. */
+  readonly label?: string | undefined;
   /** Whether others can reach the same data while it is open. Opening an exclusive store removes all nodes that were in it. */
   readonly shared: boolean;
   open(options: StoreOptions): Promise<Store>;

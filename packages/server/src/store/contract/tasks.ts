@@ -157,7 +157,9 @@ export function tasks({ test, store }: Suite): void {
     const [second] = await claim(queue, 1, { lease: 0, worker: "slow" });
     const key = { tenant: at.tenant, run: turn.run, effect: "1" };
     const { overdue } = await store().tasks.sweep(at.shards, 10);
-    assert.deepEqual(overdue, [{ ...key, shard: shard(at), name: "render", attempt: 1, losses: 1, about: '{"a":1}', worker: "slow", end: "lost" }]);
+    assert.deepEqual(overdue, [
+      { ...key, shard: shard(at), name: "render", attempt: 1, losses: 1, about: '{"a":1}', worker: "slow", end: "lost" },
+    ]);
     assert.deepEqual(await settle(second?.token ?? ""), { kind: "refused" });
     assert.deepEqual(await store().tasks.renew([{ token: second?.token ?? "", lease: hour, beat: false }]), new Set());
     assert.deepEqual(await claim(queue, 1), [], "one that was lost waits for its run to say so");

@@ -25,7 +25,7 @@ export function shardCountMismatch(group: string, has: number, asked: number): W
 }
 
 export class ShardTable {
-  readonly #shards: Shard[] = [];
+  readonly #shards: (Shard | undefined)[] = [];
   readonly #groups = new Map<string, Group>();
 
   beat(beat: Beat, now: number): Membership {
@@ -69,18 +69,33 @@ export class ShardTable {
     return owned;
   }
 
-  #group(name: string, count: number): Group {
+  get isEmpty(): boolean {
+    return this.#groups.size === 0;
+  }
+
+  /** Where the shards of a group begin, and how many there are. */
+  span(name: string): { readonly first: number; readonly shards: number } | undefined {
+    const shards = this.#groups.get(name)?.shards;
+    const [first] = shards ?? [];
+    return first && { first: first.shard, shards: shards?.length ?? 0 };
+  }
+
+  /** Makes a group whose shards begin at a number. */
+  make(name: string, count: number, first = this.#shards.length): void {
+    this.#group(name, count, first);
+  }
+
+  #group(name: string, count: number, first = this.#shards.length): Group {
     const known = this.#groups.get(name);
     if (known !== undefined) {
       if (known.shards.length !== count) throw shardCountMismatch(name, known.shards.length, count);
       return known;
     }
-    const first = this.#shards.length;
     const shards = Array.from(
       { length: count },
       (_, slot): Shard => ({ shard: first + slot, epoch: 0, owner: undefined, needs: undefined }),
     );
-    this.#shards.push(...shards);
+    for (const shard of shards) this.#shards[shard.shard] = shard;
     const created = { shards, nodes: new Map<string, Node>() };
     this.#groups.set(name, created);
     return created;

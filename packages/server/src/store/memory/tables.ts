@@ -7,6 +7,7 @@
  * 2. A turn is judged before any of it is written.
  */
 
+import type { Parcel, Received, SetMembership } from "../../engine/ports/databases.ts";
 import {
   type DeadLetter,
   type Flush,
@@ -34,6 +35,7 @@ import { compareText } from "../text-order.ts";
 import { AdmissionTable } from "./admission-table.ts";
 import { EffectRows } from "./effect-rows.ts";
 import { InboxLog } from "./inbox-log.ts";
+import { OutboxTable } from "./outbox-table.ts";
 import { PermitTable } from "./permit-table.ts";
 import { PublicationLog } from "./publication-log.ts";
 import type { RunRecord } from "./run-record.ts";
@@ -63,6 +65,9 @@ export class Tables {
   readonly admissions = new AdmissionTable();
   readonly permits = new PermitTable();
   readonly tokens = new TokenTable();
+  readonly outbox = new OutboxTable();
+  /** Of which set of databases this is one. */
+  member: SetMembership | undefined;
   readonly #tenants = new Map<string, Tenant>();
   readonly #timers = new Map<number, TimerQueue>();
   readonly #busy = new Map<number, Set<RunRecord>>();
@@ -137,6 +142,7 @@ export class Tables {
     for (const turn of applied) if ((done.get(turn) as RunRecord).closedAt !== undefined) this.#clear(turn);
     for (const turn of applied) this.#recordDeadLetters(done.get(turn) as RunRecord, turn);
     for (const turn of applied) this.#recordTasks(turn, now);
+    for (const turn of applied) for (const { name, target, parcel } of turn.outbox ?? []) this.outbox.add(turn, { name, target, parcel });
     for (const { successor } of applied) if (successor !== undefined) this.importRun(successor);
     for (const turn of applied) doneRuns.add(turn.run);
   }
@@ -157,6 +163,19 @@ export class Tables {
     );
     published.reached = delivered.length;
     return { known: false, digest, position, at, reached: delivered.length, delivered };
+  }
+
+  /** Takes in what came from another database. */
+  receive(parcel: Exclude<Parcel, { kind: "publication" }>): Received {
+    if (parcel.kind === "send") {
+      if (this.isOpen(parcel.message)) this.deliver(parcel.message);
+      return "done";
+    }
+    const { tenant, at, child } = parcel;
+    if (this.run({ tenant, run: child.run }) !== undefined) return "done";
+    if (this.#create(tenant, child.run, child.shard, child.instance, at) === undefined) return "taken";
+    this.deliver(child.start);
+    return "done";
   }
 
   importRun({ row, attributes, turns, inbox, startKey }: RunImport): ImportOutcome {

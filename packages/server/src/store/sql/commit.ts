@@ -13,6 +13,7 @@ import { turnProblem } from "../storable.ts";
 import type { SqlDriver } from "./driver.ts";
 import { classify, unavailable } from "./failure-class.ts";
 import { type FlushParameters, flushParameters } from "./flush-parameters.ts";
+import { outboxItems } from "./outbox-items.ts";
 import { importParameterCount, importParameters } from "./run-import.ts";
 import { taskItems } from "./task-items.ts";
 import { parseNumbers } from "./text-list.ts";
@@ -22,11 +23,26 @@ const places = (from: number, count: number) => Array.from({ length: count }, (_
 const flushed = `wovyr.commit_1(${places(1, parameterCount)})`;
 const statement = `select done, rejected, receivers from ${flushed}`;
 const succeeding = `select done, rejected, receivers, case when done is null then wovyr.succeed_1(${places(parameterCount + 1, importParameterCount)}) end from ${flushed}`;
-/** A flush that is about tasks as well says so in the same statement; any other is spared even the question. */
-const withTasks = (text: string, parameter: number) =>
-  text.replace(" from ", `, case when done is null or done <> '{}' then wovyr.commit_tasks_1(done, $${parameter}) end::text from `);
-const flushedWithTasks = withTasks(statement, parameterCount + 1);
-const succeedingWithTasks = withTasks(succeeding, parameterCount + importParameterCount + 1);
+/** A flush that is about tasks, or other databases, as well says so in the same statement; any other is spared even the question. */
+const also = (text: string, what: "commit_tasks_1" | "commit_outbox_1", parameter: number) =>
+  text.replace(" from ", `, case when done is null or done <> '{}' then wovyr.${what}(done, $${parameter}) end::text from `);
+/** By whether there is a successor, tasks, and an outbox. */
+const statements = new Map<string, string>();
+for (const [succeeds, base, count] of [
+  [false, statement, parameterCount],
+  [true, succeeding, parameterCount + importParameterCount],
+] as const) {
+  const withTasks = also(base, "commit_tasks_1", count + 1);
+  statements.set(statementKey(succeeds, false, false), base);
+  statements.set(statementKey(succeeds, true, false), withTasks);
+  statements.set(statementKey(succeeds, false, true), also(base, "commit_outbox_1", count + 1));
+  statements.set(statementKey(succeeds, true, true), also(withTasks, "commit_outbox_1", count + 2));
+}
+
+function statementKey(...parts: readonly boolean[]): string {
+  return parts.map(Number).join("");
+}
+
 const tries = 6;
 const pause = 5;
 
@@ -69,13 +85,15 @@ async function commitPart(driver: SqlDriver, flush: Flush, outcome: Outcome): Pr
 async function send(driver: SqlDriver, parameters: FlushParameters): Promise<readonly unknown[]> {
   const successor = parameters.order[0]?.successor;
   const tasks = taskItems(parameters.order);
+  const outbox = outboxItems(parameters.order);
+  const text = statements.get(statementKey(successor !== undefined, tasks !== undefined, outbox !== undefined)) as string;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const values = successor === undefined ? parameters.values : [...parameters.values, ...importParameters(successor)];
-      const [row] =
-        tasks === undefined
-          ? await driver.query("write", successor === undefined ? statement : succeeding, values)
-          : await driver.query("write", successor === undefined ? flushedWithTasks : succeedingWithTasks, [...values, tasks]);
+      const values = [...parameters.values];
+      if (successor !== undefined) values.push(...importParameters(successor));
+      if (tasks !== undefined) values.push(tasks);
+      if (outbox !== undefined) values.push(outbox);
+      const [row] = await driver.query("write", text, values);
       return row ?? [];
     } catch (error) {
       if (classify(error) !== "again" || attempt === tries) throw error;

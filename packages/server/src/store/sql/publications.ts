@@ -8,10 +8,13 @@ import { topicOf } from "./topic.ts";
 /** Publications that one statement removes. */
 const expireStep = 1_000;
 
-export async function publish(query: SqlQuery, publication: Publication): Promise<PublishOutcome> {
+/** `outbox`: what goes to other databases with a publication that is new, as `wovyr.commit_outbox_1` reads it. */
+export async function publish(query: SqlQuery, publication: Publication, outbox?: string): Promise<PublishOutcome> {
   const { tenant, id, name, key, digest, fact, at } = publication;
   checkStorable({ tenant, id, name, key, digest, fact });
-  const [row] = await query("write", "select * from wovyr.publish_1($1, $2, $3, $4, $5, $6, $7, $8)", [
+  const published = "select p.* from wovyr.publish_1($1, $2, $3, $4, $5, $6, $7, $8) p";
+  const passedOn = published.replace(" from ", ", case when not p.known then wovyr.commit_outbox_1(null, $9) end::text from ");
+  const [row] = await query("write", outbox === undefined ? published : passedOn, [
     tenant,
     id,
     name,
@@ -20,15 +23,16 @@ export async function publish(query: SqlQuery, publication: Publication): Promis
     digest,
     fact,
     at,
+    ...(outbox === undefined ? [] : [outbox]),
   ]);
-  const [known, first, position, published, reached, runs, shards] = row ?? [];
+  const [known, first, position, publishedAt, reached, runs, shards] = row ?? [];
   const names = typeof runs === "string" ? runs.split(separator).slice(0, -1) : [];
   const places = typeof shards === "string" ? parseNumbers(shards) : [];
   return {
     known: known === true,
     digest: String(first),
     position: Number(position),
-    at: Number(published),
+    at: Number(publishedAt),
     reached: Number(reached),
     delivered: names.map((run, place) => ({ run, shard: places[place] as number })),
   };

@@ -438,3 +438,33 @@ export const tokens = wovyr.table(
   },
   (table) => [primaryKey({ name: "tokens_pk", columns: [table.tenant, table.name, table.part] })],
 );
+
+/** Of which set of databases this one is; no row when it is used by itself. */
+export const databaseSets = wovyr.table("database_sets", {
+  id: text("id").primaryKey(),
+  /** Which of them it is, from 0 on. */
+  place: integer("place").notNull(),
+  size: integer("size").notNull(),
+});
+
+/** What turns, and publications, say to runs of other databases, until it was brought there. */
+export const outbox = wovyr.table(
+  "outbox",
+  {
+    position: bigserial("position", { mode: "number" }).notNull(),
+    /** Of the sender; -1 of a publication. */
+    shard: integer("shard").notNull(),
+    /** The place of the database that it is for. */
+    target: integer("target").notNull(),
+    /** The sender. */
+    tenant: text("tenant").notNull(),
+    run: text("run").notNull(),
+    name: text("name").notNull(),
+    /** JSON of a `Parcel`. */
+    parcel: text("parcel").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "outbox_pk", columns: [table.tenant, table.run, table.name, table.target] }),
+    index("outbox_order").on(table.target, table.shard, table.position),
+  ],
+);

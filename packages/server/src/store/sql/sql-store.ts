@@ -6,6 +6,7 @@
  */
 import { WovyrError } from "@wovyr/sdk";
 import type { AdmissionAsk } from "../../engine/ports/admissions.ts";
+import type { StorePart } from "../../engine/ports/databases.ts";
 import type { PermitAsk, TokenAsk } from "../../engine/ports/limits.ts";
 import type {
   AppRequests,
@@ -43,6 +44,7 @@ import { runLists } from "./key-lists.ts";
 import { exchangePermits, expireLimits, listPermitOwners, releasePermits, takeTokens } from "./limits.ts";
 import { listInstances } from "./list-instances.ts";
 import { beat, leave } from "./membership.ts";
+import { sqlPart } from "./part.ts";
 import { expirePublications, publish } from "./publications.ts";
 import { sqlRequests } from "./requests.ts";
 import { readInstance, readMessage, readTurn } from "./rows.ts";
@@ -65,18 +67,27 @@ export class SqlStore implements Store {
   readonly requests: AppRequests | undefined;
   readonly hints: ClosableHints | undefined;
   readonly tasks: TaskStore;
+  readonly part?: StorePart;
   readonly #driver: SqlDriver;
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
-  /** Others reach the database as well where there are transactions: then applications may ask for something in theirs. */
-  constructor(kind: string, driver: SqlDriver, strikes: StrikeSink, transactions?: ClosableStepTransactions, hints?: ClosableHints) {
+  /**
+   * Others reach the database as well where there are transactions: then applications may ask for something in theirs. With a label it may be one of several.
+   */
+  constructor(
+    kind: string,
+    driver: SqlDriver,
+    strikes: StrikeSink,
+    { transactions, hints, label }: { transactions?: ClosableStepTransactions; hints?: ClosableHints | undefined; label?: string } = {},
+  ) {
     this.kind = kind;
     this.hints = hints;
     if (transactions !== undefined) this.transactions = transactions;
     this.strikes = strikes;
     this.#driver = driver;
     this.tasks = sqlTasks((lane, text, params) => this.#query(lane, text, params));
+    if (label !== undefined) this.part = sqlPart(label, (lane, text, params) => this.#query(lane, text, params));
     this.requests = transactions && sqlRequests((lane, text, params) => this.#query(lane, text, params));
   }
 
