@@ -40,7 +40,7 @@ import { type RunRecord, toRow } from "./memory/run-record.ts";
 import { startSlot, Tables } from "./memory/tables.ts";
 import { memoryTasks } from "./memory/tasks.ts";
 import { earliest } from "./memory/timer-queue.ts";
-import { checkImport, checkStorable, messageProblem } from "./storable.ts";
+import { checkImport, checkPublication, checkStorable, messageProblem } from "./storable.ts";
 import { compareText } from "./text-order.ts";
 
 /** A store that lives as long as the provider: open it again and the data is still there. */
@@ -105,8 +105,7 @@ class MemoryStore implements Store {
   }
 
   async publish(publication: Publication) {
-    const { tenant, id, name, key, digest, fact } = publication;
-    checkStorable({ tenant, id, name, key, digest, fact });
+    checkPublication(publication);
     return this.#open().publish(publication);
   }
 

@@ -12,6 +12,7 @@ import {
   type InboxMessage,
   isOpenStatus,
   type NewInstance,
+  type Publication,
   type RunImport,
   type TurnWrite,
 } from "../engine/ports/store.ts";
@@ -39,6 +40,11 @@ export function turnProblem(turn: TurnWrite): UnstorableTextError | undefined {
 /** Refuses texts that no provider can keep, by the names of their fields. */
 export function checkStorable(fields: Readonly<Record<string, string | undefined>>): void {
   for (const [field, text] of Object.entries(fields)) if (text !== undefined && !isStorable(text)) throw new UnstorableTextError(field);
+}
+
+/** Refuses a publication that no provider can keep. */
+export function checkPublication({ tenant, id, name, key, digest, fact }: Publication): void {
+  checkStorable({ tenant, id, name, key, digest, fact });
 }
 
 /** Why a message can never be stored, if so. */

@@ -13,6 +13,8 @@ export interface Databases {
   readonly count: number;
   /** The database of a shard, from 0 on. */
   placeOf(shard: number): number;
+  /** The database that decides on the publications of a tenant. */
+  homeOf(tenant: string): number;
   /** `arrived` hears of what came from another database and lies in the inbox of its run now. Returns what ends it. */
   listen(arrived: (arrivals: readonly Arrival[]) => void): () => void;
 }

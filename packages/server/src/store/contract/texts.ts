@@ -145,7 +145,7 @@ export function texts({ test, store, runs }: Suite): void {
     assert.deepEqual(await inboxOf(here, waiting.run), [publicationMessage(event.id)]);
     assert.equal((await store().getDeadLetter({ tenant: tenant, run: waiting.run, effect: effect }))?.name, long(15));
     await store().saveHeartbeats([{ tenant, run: waiting.run, effect, attempt: 1, at: 1, details: big }]);
-    await store().saveStepOutcome({ tenant, run: waiting.run, effect, at: 1, outcome: big });
+    await store().saveStepOutcome({ tenant, run: waiting.run, shard: waiting.shard, effect, at: 1, outcome: big });
     assert.equal((await store().readStepOutcomes(waiting))[0]?.outcome, big);
     const letter = message(here, turn.run, { message: long(10) });
     await store().post([letter]);

@@ -60,14 +60,12 @@ export class Beats {
     const standing = this.#standings.get(name) ?? { said: databases.map(() => undefined), underWay: new Set() };
     this.#standings.set(name, standing);
     const failures: unknown[] = [];
-    let answers = 0;
+    const fresh = new Set<Said>();
     const beats = databases
       .filter((database) => !standing.underWay.has(database))
       .map((database) =>
         this.#one(database, asked, standing).then(
-          () => {
-            answers += 1;
-          },
+          (said) => fresh.add(said),
           (error: unknown) => failures.push(error),
         ),
       );
@@ -75,8 +73,8 @@ export class Beats {
     for (const database of standing.underWay) database.silent = true;
     const refusal = failures.find((error) => !(error instanceof StoreUnavailableError));
     if (refusal !== undefined) throw refusal;
-    if (answers === 0) throw failures[0] ?? databases[0]?.unavailable("no database answers");
-    return this.#merged(standing, asked);
+    if (fresh.size === 0) throw failures[0] ?? databases[0]?.unavailable("no database answers");
+    return this.#merged(standing, fresh, asked);
   }
 
   async leave(group: string, node: string): Promise<void> {
@@ -85,7 +83,7 @@ export class Beats {
     for (const each of left) if (each.status === "rejected") throw each.reason;
   }
 
-  async #one(database: Database, asked: Beat, standing: Standing): Promise<void> {
+  async #one(database: Database, asked: Beat, standing: Standing): Promise<Said> {
     const { now, placeOf } = this.#options;
     const isHere = (shard: number) => placeOf(shard) === database.place;
     standing.underWay.add(database);
@@ -101,10 +99,9 @@ export class Beats {
           take: (asked.take === "free" ? all : asked.take).filter(isHere),
         }),
       );
-      standing.said[database.place] = {
-        heard: { ...heard, shards: heard.shards.filter(({ shard }) => isHere(shard)) },
-        until: sent + asked.lease,
-      };
+      const said = { heard: { ...heard, shards: heard.shards.filter(({ shard }) => isHere(shard)) }, until: sent + asked.lease };
+      standing.said[database.place] = said;
+      return said;
     } finally {
       standing.underWay.delete(database);
       database.silent = false;
@@ -145,7 +142,7 @@ export class Beats {
     return first && database.askAnyway((store) => store.part.group(group, shards, first.first));
   }
 
-  #merged({ said }: Standing, { lease, shards: count, group }: Beat): Membership {
+  #merged({ said }: Standing, fresh: ReadonlySet<Said>, { lease, shards: count, group }: Beat): Membership {
     const now = this.#options.now();
     const first = this.#firsts.get(group) ?? 0;
     const nodes = new Map<string, NodeRow>();
@@ -155,8 +152,8 @@ export class Beats {
       if (last === undefined) continue;
       const left = last.until - now;
       // What is about to be over is over, so that it never is while somebody relies on it.
-      const counts = left > lease / 6;
-      if (counts) within = Math.min(within, left);
+      const counts = fresh.has(last) || left > lease / 6;
+      if (counts && !fresh.has(last)) within = Math.min(within, left);
       for (const { owner, ...row } of last.heard.shards) shards.set(row.shard, counts && owner !== undefined ? { ...row, owner } : row);
       if (counts) for (const each of last.heard.nodes) nodes.set(each.node, together(nodes.get(each.node), each));
     }

@@ -72,6 +72,7 @@ export class SeveralDatabases implements Store {
   readonly #listeners = new Set<(arrivals: readonly Arrival[]) => void>();
   readonly #placeOf: (shard: number) => number;
   #owned = "";
+  #closed = false;
   #lookedAt = Number.NEGATIVE_INFINITY;
 
   /** `open` opens one that could not be reached at first. */
@@ -84,6 +85,7 @@ export class SeveralDatabases implements Store {
     this.databases = {
       count: length,
       placeOf: this.#placeOf,
+      homeOf: (tenant) => shardHash(tenant, "") % length,
       listen: (arrived) => {
         this.#listeners.add(arrived);
         return () => void this.#listeners.delete(arrived);
@@ -95,7 +97,7 @@ export class SeveralDatabases implements Store {
     this.#beats = new Beats({ databases, now: options.now, placeOf: this.#placeOf, open });
     const owned = (place: number) => this.#beats.owned(place);
     this.#relays = databases.map((target) => new Relay({ target, databases, owned, arrived, log: options.log }));
-    this.#publishing = new Publishing(databases, (tenant) => shardHash(tenant, "") % length, arrived);
+    this.#publishing = new Publishing(databases, this.databases.homeOf, arrived);
     this.tasks = tasksOf(databases, this.#placeOf);
     this.#requests = requestsOf(databases);
     this.#transactions = {
@@ -373,7 +375,7 @@ export class SeveralDatabases implements Store {
     try {
       return await this.#first.ask((store) => store.listStrikes());
     } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error;
+      if (!(error instanceof StoreUnavailableError) || this.#closed) throw error;
       this.#options.log.warn("it is not known which turns never ended before", { error });
       return [];
     }
@@ -417,6 +419,7 @@ export class SeveralDatabases implements Store {
   }
 
   async close() {
+    this.#closed = true;
     for (const relay of this.#relays) relay.close();
     await Promise.all(this.#databases.map(({ store }) => store?.close()));
   }

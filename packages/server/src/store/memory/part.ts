@@ -1,6 +1,7 @@
 /** What a memory store offers to be one of several databases. */
 import { publicationRun, publicationShard, type StorePart } from "../../engine/ports/databases.ts";
 import { publicationMessage } from "../../engine/ports/store.ts";
+import { checkPublication } from "../storable.ts";
 import { usedAlone } from "../used-alone.ts";
 import { shardCountMismatch } from "./shard-table.ts";
 import type { Tables } from "./tables.ts";
@@ -33,6 +34,7 @@ export function memoryPart(label: string, open: () => Tables): StorePart {
 
     async publish(publication, targets) {
       const tables = open();
+      checkPublication(publication);
       const published = tables.publish(publication);
       if (published.known) return published;
       const sender = { tenant: publication.tenant, run: publicationRun, shard: publicationShard };

@@ -1,6 +1,6 @@
 /** Publications over SQL; how they and those who wait for them find each other is told in 0001_commit.sql. */
 import type { Publication, PublishOutcome } from "../../engine/ports/store.ts";
-import { checkStorable } from "../storable.ts";
+import { checkPublication } from "../storable.ts";
 import type { SqlQuery } from "./driver.ts";
 import { parseNumbers, separator } from "./text-list.ts";
 import { topicOf } from "./topic.ts";
@@ -11,7 +11,7 @@ const expireStep = 1_000;
 /** `outbox`: what goes to other databases with a publication that is new, as `wovyr.commit_outbox_1` reads it. */
 export async function publish(query: SqlQuery, publication: Publication, outbox?: string): Promise<PublishOutcome> {
   const { tenant, id, name, key, digest, fact, at } = publication;
-  checkStorable({ tenant, id, name, key, digest, fact });
+  checkPublication(publication);
   const published = "select p.* from wovyr.publish_1($1, $2, $3, $4, $5, $6, $7, $8) p";
   const passedOn = published.replace(" from ", ", case when not p.known then wovyr.commit_outbox_1(null, $9) end::text from ");
   const [row] = await query("write", outbox === undefined ? published : passedOn, [
