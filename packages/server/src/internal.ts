@@ -27,4 +27,5 @@ export { Turns } from "./engine/turns.ts";
 export { type DeterminismGuard, determinismGuard, type Guard } from "./platform/determinism-guard.ts";
 export { isStatementAt } from "./platform/statement-at.ts";
 export { systemClock, systemLoop, systemRandom } from "./platform/system.ts";
+export { severalDatabases } from "./store/databases/databases.ts";
 export { memoryStore } from "./store/memory.ts";

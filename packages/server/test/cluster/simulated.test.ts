@@ -146,7 +146,7 @@ for (const seed of seeds)
   test(`whatever happens to nodes, nothing is lost and nothing is done twice (seed ${seed})`, { timeout: 30_000 }, async () => {
     let current: Cluster | undefined;
     const { whole, part, ran, expected } = load(() => current as Cluster);
-    const cluster = new Cluster([whole, part], seed);
+    const cluster = new Cluster([whole, part], seed, seed % 3 === 0 ? 2 : 1);
     current = cluster;
     const { random } = cluster;
     cluster.flaky = seed % 2 === 0 ? 0 : 0.02;
@@ -181,6 +181,7 @@ for (const seed of seeds)
       node.cutOff = false;
     }
     cluster.flaky = 0;
+    cluster.away.clear();
     if (cluster.alive.length === 0) cluster.join();
     try {
       await cluster.until("everything ends", () => over, 120_000);
@@ -215,10 +216,15 @@ async function result(cluster: Cluster, id: string): Promise<unknown> {
   }
 }
 
-/** One thing happens to one node. */
+/** One thing happens to one node, or to one of several databases. */
 function disturb(cluster: Cluster): void {
   const { random } = cluster;
   const { alive } = cluster;
+  if (cluster.databases > 1 && random.below(4) === 0) {
+    const place = random.below(cluster.databases);
+    if (!cluster.away.delete(place)) cluster.away.add(place);
+    return;
+  }
   const one = alive[random.below(Math.max(1, alive.length))];
   const frozen = cluster.nodes.filter((node) => node.frozen);
   switch (random.below(7)) {

@@ -22,6 +22,7 @@ import {
   memoryStore,
   Registry,
   type Store,
+  severalDatabases,
   type StoreProvider,
   StoreUnavailableError,
   systemLoop,
@@ -59,7 +60,7 @@ export class SimulatedNode {
       this.logs.push(`${clock.now() - cluster.began} ${message} ${error === undefined ? "" : String((error as Error).stack)}`);
     };
     this.host = new EngineHost({
-      provider: { kind: "memory", shared: true, open: async (options) => this.#around(await cluster.provider.open(options)) },
+      provider: cluster.around((store, place) => this.#around(store, place)),
       registry: new Registry(workflows.map(({ definition }) => definition)),
       log: { ...silent, warn: note, error: note, info: note },
       clock: { now: () => clock.now(), wakeAt: (at, wake) => clock.wakeAt(at, () => this.#act(wake)) },
@@ -147,7 +148,7 @@ export class SimulatedNode {
     else void this.#frozen.then(() => this.#act(run));
   }
 
-  #around(store: Store): Store {
+  #around(store: Store, place: number): Store {
     return storeAround(store, async (name, args, call) => {
       if (name === "close") return call();
       await this.#turn();
@@ -155,11 +156,11 @@ export class SimulatedNode {
       if (name === this.freezeAt) this.freeze();
       await this.#turn();
       const fate = this.#cluster.flaky === 0 ? 1 : this.#cluster.random.fraction();
-      if (this.cutOff || fate < this.#cluster.flaky / 2) throw new StoreUnavailableError("the network is away");
+      if (this.cutOff || this.#cluster.away.has(place) || fate < this.#cluster.flaky / 2) throw new StoreUnavailableError("the network is away");
       const ended = this.#cluster.begin();
       const answer = call();
       await answer.then(
-        (value) => this.#cluster.watch(name, args, value),
+        (value) => this.#cluster.watch(place, name, args, value),
         () => {},
       );
       ended();
@@ -181,20 +182,35 @@ export class Cluster {
   readonly clock = new VirtualClock(Date.parse("2026-01-01T00:00:00Z"));
   readonly began = this.clock.now();
   readonly random: SeededRandom;
-  readonly provider: StoreProvider = memoryStore({ shared: true });
+  /** Numbers of databases that cannot be reached. */
+  readonly away = new Set<number>();
   readonly nodes: SimulatedNode[] = [];
   readonly workflows: readonly AnyWorkflow[];
   /** Of all calls of the store, this part fails: half of them without having been made, half of them after it. */
   flaky = 0;
   readonly trespasses: string[] = [];
+  readonly #databases: readonly StoreProvider[];
   readonly #owners = new Map<number, string | undefined>();
   #moving = 0;
   #last = 0;
   store: Store | undefined;
 
-  constructor(workflows: readonly AnyWorkflow[], seed = 1) {
+  constructor(workflows: readonly AnyWorkflow[], seed = 1, databases = 1) {
     this.workflows = workflows;
+    this.#databases = Array.from({ length: databases }, () => memoryStore({ shared: true }));
     this.random = new SeededRandom(seed);
+  }
+
+  /** The store, with something around each of its databases. */
+  around(wrap: (store: Store, place: number) => Store): StoreProvider {
+    const wrapped = this.#databases.map(
+      (provider, place): StoreProvider => ({ ...provider, open: async (options) => wrap(await provider.open(options), place) }),
+    );
+    return wrapped.length === 1 ? (wrapped[0] as StoreProvider) : severalDatabases(wrapped);
+  }
+
+  get databases(): number {
+    return this.#databases.length;
   }
 
   get alive(): readonly SimulatedNode[] {
@@ -216,8 +232,10 @@ export class Cluster {
   }
 
   /** Follows who owns what in the store, and who writes. */
-  watch(name: string, args: readonly unknown[], answer: unknown): void {
-    if (name === "beat") for (const { shard, owner } of (answer as Membership).shards) this.#owners.set(shard, owner);
+  watch(place: number, name: string, args: readonly unknown[], answer: unknown): void {
+    if (name === "beat")
+      for (const { shard, owner } of (answer as Membership).shards)
+        if (shard % this.#databases.length === place) this.#owners.set(shard, owner);
     if (name !== "commit") return;
     const { done } = answer as FlushOutcome;
     for (const { run, shard, node } of (args[0] as Flush).turns)
@@ -312,7 +330,7 @@ export class Cluster {
   }
 
   async opened(): Promise<Store> {
-    this.store ??= await this.provider.open({ now: () => this.clock.now(), log: silent });
+    this.store ??= await this.around((store) => store).open({ now: () => this.clock.now(), log: silent });
     return this.store;
   }
 

@@ -3,7 +3,7 @@
  *
  * 1. The first database numbers the shards of a group, the others are told.
  * 2. A database that does not answer stops only its own shards: what it said last counts while the lease that it gave runs, counted from before the ask, and
- *    after that nobody owns them. A beat waits for it `patience` milliseconds at most, once; while it is silent the others do not wait at all.
+ *    after that nobody owns them. A beat waits for it a tenth of the lease, and a second at most, once; while it is silent the others do not wait at all.
  * 3. The nodes are those of all databases. One is draining if any says so.
  */
 import { WovyrError } from "@wovyr/sdk";
@@ -29,6 +29,7 @@ export type BeatsOptions = {
 };
 
 /** Milliseconds. */
+const shortestPatience = 250;
 const longestPatience = 1_000;
 
 export class Beats {
@@ -69,7 +70,7 @@ export class Beats {
           (error: unknown) => failures.push(error),
         ),
       );
-    await atMost(Math.min(longestPatience, asked.lease / 10), Promise.all(beats));
+    await atMost(Math.max(shortestPatience, Math.min(longestPatience, asked.lease / 10)), Promise.all(beats));
     for (const database of standing.underWay) database.silent = true;
     const refusal = failures.find((error) => !(error instanceof StoreUnavailableError));
     if (refusal !== undefined) throw refusal;
