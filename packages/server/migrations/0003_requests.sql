@@ -28,7 +28,15 @@ CREATE FUNCTION "wovyr"."shard_in_1"(asked_group text, hash text) RETURNS intege
   select g.first + (hash::bigint % g.shards)::integer from wovyr.groups g where g.name = asked_group
 $$;
 --> statement-breakpoint
--- Creates a run with tail 0, its start (and the event that comes with it) in its inbox. Outcomes: 'started'; 'no-group'; 'key-taken' with the `run` and
+-- Whether a shard is another database's, of several.
+CREATE FUNCTION "wovyr"."is_elsewhere_1"(place integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+begin
+  return coalesce((select place % d.size <> d.place from wovyr.database_sets d), false);
+end
+$$;
+--> statement-breakpoint
+-- Creates a run with tail 0, its start (and the event that comes with it) in its inbox. Outcomes: 'started'; 'no-group'; 'elsewhere', with what tells which ids are
+-- this database's, when the id is another's; 'key-taken' with the `run` and
 -- `digest` that have the key, and its `id`; 'id-taken' with the `run` and `workflow` that have the id.
 CREATE FUNCTION "wovyr"."start_in_1"(
   asked_group text, hash text, asked_tenant text, asked_run text, asked_id text, asked_workflow text, asked_version text, asked_correlation text,
@@ -42,6 +50,12 @@ declare
 begin
   if place is null then
     return json_build_object('outcome', 'no-group')::text;
+  end if;
+  if wovyr.is_elsewhere_1(place) then
+    return (
+      select json_build_object('outcome', 'elsewhere', 'first', g.first, 'shards', g.shards, 'place', d.place, 'size', d.size)::text
+      from wovyr.groups g cross join wovyr.database_sets d where g.name = asked_group
+    );
   end if;
   if asked_slot is not null then
     for tries in 1..10 loop
@@ -113,13 +127,17 @@ begin
 end
 $$;
 --> statement-breakpoint
--- Outcomes: those of ask_1, and 'closed' or 'unknown' when no run of the id is open.
-CREATE FUNCTION "wovyr"."send_in_1"(asked_tenant text, asked_id text, asked_message text, asked_digest text, asked_fact text)
+-- Outcomes: those of ask_1, and 'closed' or 'unknown' when no run of the id is open. What is for an instance of another database is asked for by its id.
+CREATE FUNCTION "wovyr"."send_in_1"(asked_group text, hash text, asked_tenant text, asked_id text, asked_message text, asked_digest text, asked_fact text)
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 declare
   receiver record;
+  place integer := wovyr.shard_in_1(asked_group, hash);
 begin
+  if place is not null and wovyr.is_elsewhere_1(place) then
+    return json_build_object('outcome', wovyr.ask_1(place, asked_tenant, asked_id, asked_message, 'sendTo', asked_digest, asked_fact))::text;
+  end if;
   select i.run, i.shard into receiver from wovyr.instances i
   where i.tenant = asked_tenant and i.id >= asked_id and i.id <= asked_id and i.closed_at is null order by i.id limit 1;
   if not found then

@@ -101,6 +101,8 @@ export class Requests {
         return this.#enter(request, term);
       case "send":
         return this.#send(request, term);
+      case "sendTo":
+        return this.#sendTo(request, term);
       case "publish":
         return this.#publish(request, term);
     }
@@ -122,12 +124,19 @@ export class Requests {
     );
   }
 
-  async #send(request: AppRequest, term: number): Promise<void> {
+  async #send(request: AppRequest, term: number, run = request.run): Promise<void> {
     const fact = (await this.#engine.rows.decodeFact(request.fact)) as Incoming;
     if (term !== this.#term) return;
     const accepted = () => this.#finished(request, term);
     const refused = (error: Error) => this.#failed(request, term, error);
-    this.#engine.deliver(request, { fact, receipt: { accepted, refused } });
+    this.#engine.deliver({ ...request, run }, { fact, receipt: { accepted, refused } });
+  }
+
+  async #sendTo(request: AppRequest, term: number): Promise<void> {
+    const { tenant, run: id, shard } = request;
+    const row = await this.#engine.options.store.findInstance(tenant, id, shard);
+    if (row === undefined) throw new ApiError(`There is no instance "${id}".`, { code: "INSTANCE_NOT_FOUND" });
+    return this.#send(request, term, row.run);
   }
 
   async #publish(request: AppRequest, term: number): Promise<void> {

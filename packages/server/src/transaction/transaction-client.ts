@@ -77,8 +77,11 @@ export interface TransactionClient {
 
 type StartAnswer =
   | { readonly outcome: "started" | "no-group" }
+  | ({ readonly outcome: "elsewhere" } & OwnIds)
   | { readonly outcome: "key-taken"; readonly run: string; readonly digest: string; readonly id: string | null }
   | { readonly outcome: "id-taken"; readonly run: string; readonly workflow: string };
+/** Ids whose shard, of a group, is in one of several databases. */
+type OwnIds = { readonly first: number; readonly shards: number; readonly place: number; readonly size: number };
 type Answer = { readonly outcome: "asked" | "known" | "conflict" | "closed" | "unknown" | "no-group" };
 
 const tenant = "default";
@@ -96,7 +99,15 @@ export function transactionClient(options: TransactionClientOptions = {}): Trans
     const fact = eventFact(idempotencyKey ?? `m-${newId()}`, name, payload, limit);
     checkStorable({ id });
     const said = digest([name, fact.payload]);
-    const { outcome } = await call<Answer>(tx, "send_in_1", [tenant, id, mailIdentity(fact), said, await sealed(fact)]);
+    const { outcome } = await call<Answer>(tx, "send_in_1", [
+      group,
+      String(shardHash(tenant, id)),
+      tenant,
+      id,
+      mailIdentity(fact),
+      said,
+      await sealed(fact),
+    ]);
     if (outcome === "conflict") throw messageConflict(fact.message);
     if (outcome === "unknown") throw new ApiError(`There is no instance "${id}".`, { code: "INSTANCE_NOT_FOUND" });
     if (outcome === "closed")
@@ -104,10 +115,9 @@ export function transactionClient(options: TransactionClientOptions = {}): Trans
     return { replayed: outcome === "known" };
   }
 
-  async function start(tx: Transaction, definition: WorkflowDefinition, request: StartRequest): Promise<StartedIn> {
+  async function start(tx: Transaction, definition: WorkflowDefinition, request: StartRequest, run = newId()): Promise<StartedIn> {
     checkStartIn(definition);
     const now = systemClock.now();
-    const run = newRunId(now, systemRandom);
     const { create, fact } = newStart(definition, request, { run, seed: newSeed(systemRandom), now, limit });
     const { id, workflow, version, correlationId = null, startKey } = create;
     const event = startEvent(definition, request, { newId, limit });
@@ -134,12 +144,23 @@ export function transactionClient(options: TransactionClientOptions = {}): Trans
         return { id, runId: run, created: true, replayed: false };
       case "no-group":
         throw noGroup(group);
+      case "elsewhere":
+        if (id !== run) throw ofAnotherDatabase(id);
+        return start(tx, definition, request, idIn(answer));
       case "key-taken":
         if (answer.digest !== startKey?.digest) throw startKeyConflict(workflow, startKey?.key ?? "");
         if (answer.id === null) throw startedRunGone(answer.run);
         return { id: answer.id, runId: answer.run, created: true, replayed: true };
       case "id-taken":
         return taken(tx, id, answer, request, definition.singleton && "return");
+    }
+  }
+
+  /** A new id that belongs to the database of the transaction. */
+  function idIn({ first, shards, place, size }: OwnIds): string {
+    for (;;) {
+      const id = newId();
+      if ((first + (shardHash(tenant, id) % shards)) % size === place) return id;
     }
   }
 
@@ -217,6 +238,13 @@ function checkStartIn({ name, singleton, debounce }: WorkflowDefinition): void {
   throw new ApiError(`Workflow "${name}" ${what}: it cannot be started in a transaction. Publish an event there that triggers it.`, {
     code: "INVALID_OPTION",
   });
+}
+
+function ofAnotherDatabase(id: string): ApiError {
+  return new ApiError(
+    `The instance "${id}" belongs to another of the databases that the store is spread over, and a transaction writes into its own: leave the id out, or publish an event here that triggers the workflow.`,
+    { code: "INVALID_OPTION" },
+  );
 }
 
 function messageConflict(key: string): ApiError {

@@ -22,9 +22,9 @@ import {
   memoryStore,
   Registry,
   type Store,
-  severalDatabases,
   type StoreProvider,
   StoreUnavailableError,
+  severalDatabases,
   systemLoop,
 } from "@wovyr/server/internal";
 import { SeededRandom, VirtualClock } from "@wovyr/testing";
@@ -156,7 +156,8 @@ export class SimulatedNode {
       if (name === this.freezeAt) this.freeze();
       await this.#turn();
       const fate = this.#cluster.flaky === 0 ? 1 : this.#cluster.random.fraction();
-      if (this.cutOff || this.#cluster.away.has(place) || fate < this.#cluster.flaky / 2) throw new StoreUnavailableError("the network is away");
+      if (this.cutOff || this.#cluster.away.has(place) || fate < this.#cluster.flaky / 2)
+        throw new StoreUnavailableError("the network is away");
       const ended = this.#cluster.begin();
       const answer = call();
       await answer.then(

@@ -24,7 +24,17 @@ test("databases that do not fit together are refused, and nothing is written to 
   const databases = await Promise.all(Array.from({ length: 4 }, createDatabase));
   const [a, b, c, alone] = databases as [TestDatabase, TestDatabase, TestDatabase, TestDatabase];
   const open = (...chosen: readonly TestDatabase[]) => postgresStore(chosen.map(({ url }) => url)).open(contractStoreOptions);
-  const beat = { group: "g", shards: 4, node: "n", release: "1", workflows: [], draining: false, lease: 1_000, give: [], take: "free" } as const;
+  const beat = {
+    group: "g",
+    shards: 4,
+    node: "n",
+    release: "1",
+    workflows: [],
+    draining: false,
+    lease: 1_000,
+    give: [],
+    take: "free",
+  } as const;
   const refused = (chosen: readonly TestDatabase[], message: RegExp) =>
     assert.rejects(open(...chosen), (error: { code?: string; message: string }) => {
       assert.equal(error.code, "STORE_INCOMPATIBLE");

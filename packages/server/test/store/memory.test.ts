@@ -23,7 +23,7 @@ test("a memory store that is opened again has its data, and nobody owns its shar
 test("a memory store judges leases by the clock it was given", async () => {
   let now = 1_000;
   const store = await memoryStore().open({ ...contractStoreOptions, now: () => now });
-  const group = { store, group: "g", shards: { length: 1 } };
+  const group = { store, group: "g", size: 1 };
   await claim(group, "first", { lease: 500 });
   now = 1_400;
   assert.equal((await beat(group, "second")).nodes[0]?.remaining, 100);

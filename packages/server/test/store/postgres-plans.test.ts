@@ -61,7 +61,7 @@ async function useEverything(at: Scenario, count: number): Promise<void> {
   await store.post(letters);
   await store.drop(letters.slice(0, 1));
   await store.requests?.list(at.shards, { limit: 10 });
-  await store.requests?.drop(first.slice(0, 3).map((turn) => ({ ...turn, message: "m" })));
+  await store.requests?.drop(first.slice(0, 3).map((turn) => ({ ...turn, message: "m", position: 1 })));
   const second = first.map((turn, index) =>
     next(at, turn, {
       timers: [{ effect: "2", due: index }],
@@ -127,7 +127,8 @@ async function askForEverything(app: postgres.Sql, at: Scenario, count: number):
       await answer("start_in_1", [...start.slice(0, 3), unique("run-"), run, ...start.slice(5, 8), null, null, ...start.slice(10)]),
       /id-taken/,
     );
-    for (const outcome of ["asked", "known"]) assert.match(await answer("send_in_1", [at.tenant, run, "m", "d", "1"]), new RegExp(outcome));
+    for (const outcome of ["asked", "known"])
+      assert.match(await answer("send_in_1", [group?.name ?? "", "1", at.tenant, run, "m", "d", "1"]), new RegExp(outcome));
     for (const outcome of ["asked", "known"])
       assert.match(await answer("publish_in_1", [group?.name ?? "", "1", at.tenant, key, key, "d", "1"]), new RegExp(outcome));
   }

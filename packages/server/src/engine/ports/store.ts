@@ -357,8 +357,11 @@ export type AppRequest = InstanceKey & {
   readonly shard: number;
   /** Rises in the order of asking, within a transaction. */
   readonly position: number;
-  /** A run that was created takes its first message; an event is delivered to a run, or (with no run: an empty text) published. */
-  readonly kind: "start" | "send" | "publish";
+  /**
+   * A run that was created takes its first message; an event is delivered to a run, or (`sendTo`, where `run` is its id) to an instance of another database, or
+   * (with no run: an empty text) published.
+   */
+  readonly kind: "start" | "send" | "sendTo" | "publish";
   /** Unique within the run. */
   readonly message: string;
   /** JSON of an `EventReceived` fact; empty for a start, whose fact is in the run's inbox. */

@@ -4,10 +4,18 @@
  * 1. The first database numbers the shards of a group, the others are told.
  * 2. A database that does not answer stops only its own shards: what it said last counts while the lease that it gave runs, counted from before the ask, and
  *    after that nobody owns them. A beat waits for it a tenth of the lease, and a second at most, once; while it is silent the others do not wait at all.
- * 3. The nodes are those of all databases. One is draining if any says so.
+ * 3. Shards of which it was told that nobody owns them are given up before they are taken again: their epochs rise, and what was under way for them is void.
+ * 4. The nodes are those of all databases. One is draining if any says so.
  */
 import { WovyrError } from "@wovyr/sdk";
-import { type Beat, type Membership, type NodeRow, type ShardRow, StoreUnavailableError } from "../../engine/ports/store.ts";
+import {
+  type Beat,
+  type HandedShard,
+  type Membership,
+  type NodeRow,
+  type ShardRow,
+  StoreUnavailableError,
+} from "../../engine/ports/store.ts";
 import { compareText } from "../text-order.ts";
 import type { Database } from "./database.ts";
 
@@ -18,6 +26,8 @@ type Standing = {
   readonly said: (Said | undefined)[];
   /** Beats that have not been answered yet. */
   readonly underWay: Set<Database>;
+  /** Of which it was told that nobody owns their shards, since they were silent for too long. */
+  readonly lapsed: Set<Database>;
 };
 
 export type BeatsOptions = {
@@ -58,7 +68,7 @@ export class Beats {
   async beat(asked: Beat): Promise<Membership> {
     const { databases } = this.#options;
     const name = nameOf(asked);
-    const standing = this.#standings.get(name) ?? { said: databases.map(() => undefined), underWay: new Set() };
+    const standing = this.#standings.get(name) ?? { said: databases.map(() => undefined), underWay: new Set(), lapsed: new Set() };
     this.#standings.set(name, standing);
     const failures: unknown[] = [];
     const fresh = new Set<Said>();
@@ -92,21 +102,30 @@ export class Beats {
       if (database.store === undefined) await this.#options.open(database);
       const first = await this.#firstOf(asked, database);
       const all = Array.from({ length: asked.shards }, (_, slot) => first + slot);
+      const lost = this.#lost(database, asked, standing);
       const sent = now();
       const heard = await database.askAnyway((store) =>
         store.beat({
           ...asked,
-          give: asked.give.filter(({ shard }) => isHere(shard)),
+          give: [...asked.give.filter(({ shard }) => isHere(shard)), ...(lost ?? [])],
           take: (asked.take === "free" ? all : asked.take).filter(isHere),
         }),
       );
       const said = { heard: { ...heard, shards: heard.shards.filter(({ shard }) => isHere(shard)) }, until: sent + asked.lease };
       standing.said[database.place] = said;
+      if (lost !== undefined) standing.lapsed.delete(database);
       return said;
     } finally {
       standing.underWay.delete(database);
       database.silent = false;
     }
+  }
+
+  /** What is to be given up for that; undefined when it is nothing. */
+  #lost(database: Database, { node, give }: Beat, { said, lapsed }: Standing): readonly HandedShard[] | undefined {
+    if (!lapsed.has(database)) return undefined;
+    const owned = said[database.place]?.heard.shards.filter(({ owner }) => owner === node) ?? [];
+    return owned.filter(({ shard }) => give.every((given) => given.shard !== shard)).map(({ shard, epoch }) => ({ shard, epoch }));
   }
 
   /** Where the shards of the group begin, in this database like in all of them. */
@@ -143,18 +162,19 @@ export class Beats {
     return first && database.askAnyway((store) => store.part.group(group, shards, first.first));
   }
 
-  #merged({ said }: Standing, fresh: ReadonlySet<Said>, { lease, shards: count, group }: Beat): Membership {
+  #merged({ said, lapsed }: Standing, fresh: ReadonlySet<Said>, { lease, shards: count, group }: Beat): Membership {
     const now = this.#options.now();
     const first = this.#firsts.get(group) ?? 0;
     const nodes = new Map<string, NodeRow>();
     const shards = new Map<number, ShardRow>();
     let within = lease;
-    for (const last of said) {
+    for (const [place, last] of said.entries()) {
       if (last === undefined) continue;
       const left = last.until - now;
       // What is about to be over is over, so that it never is while somebody relies on it.
       const counts = fresh.has(last) || left > lease / 6;
       if (counts && !fresh.has(last)) within = Math.min(within, left);
+      if (!counts) lapsed.add(this.#options.databases[place] as Database);
       for (const { owner, ...row } of last.heard.shards) shards.set(row.shard, counts && owner !== undefined ? { ...row, owner } : row);
       if (counts) for (const each of last.heard.nodes) nodes.set(each.node, together(nodes.get(each.node), each));
     }
