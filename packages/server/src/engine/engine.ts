@@ -624,7 +624,14 @@ export class Engine {
 
   /** Whether the database of a shard is away while others are there: what is asked of it meanwhile is not to wait for it. */
   #isStalled(shard: number): boolean {
-    return this.options.store.databases !== undefined && this.journal.downAt(shard) !== undefined;
+    return this.options.store.databases?.unavailable(shard) !== undefined;
+  }
+
+  /** Why nothing can be begun in a shard. */
+  #refusal(shard: number): ApiError {
+    const away = this.options.store.databases?.unavailable(shard);
+    if (away === undefined) return notOwned();
+    return new ApiError(`The store cannot be reached: ${away.message}`, { code: "STORE_UNAVAILABLE", retryAfter: 1_000 });
   }
 
   /** Whether two shards live in different databases, so that what is said from one to the other is brought there after the commit. */
@@ -639,8 +646,9 @@ export class Engine {
 
   /** Creates a run; `receipt` hears when it is durable, or that it was refused. */
   startInstance(start: Start, receipt: Mail["receipt"], also: readonly Mail[] = []): void {
-    if (!this.mayEnter(start.identity.shard)) {
-      receipt?.refused(notOwned());
+    const { shard } = start.identity;
+    if (!this.mayEnter(shard) || this.#isStalled(shard)) {
+      receipt?.refused(this.#refusal(shard));
       return;
     }
     const instance = this.newInstance(start.identity);

@@ -50,22 +50,21 @@ export class Journal {
     return this.#down.size < this.#count ? undefined : this.#down.values().next().value;
   }
 
-  /** Why nothing of a shard can be written at the moment. */
-  downAt(shard: number): WovyrError | undefined {
-    return this.#down.size === 0 ? undefined : this.#down.get(this.#placeOf(shard));
-  }
-
   /** Whether anything is queued or in flight. */
   get busy(): boolean {
     return this.#lanes.some((lane) => lane.busy);
   }
 
-  /** What waits to be taken by the store, and since when the oldest that is not durable yet has waited (milliseconds since the epoch). */
+  /**
+   * What waits to be taken by the store, and since when the oldest that is not durable yet has waited (milliseconds since the epoch), but for what waits for a
+   * database that does not answer while others do.
+   */
   get waiting(): { readonly turns: number; readonly bytes: number; readonly since: number | undefined } {
     let turns = 0;
     let bytes = 0;
     let since = Number.POSITIVE_INFINITY;
-    for (const lane of this.#lanes) {
+    for (const [at, lane] of this.#lanes.entries()) {
+      if (this.#databases?.unavailable(Math.floor(at / this.#lanesOfEach)) !== undefined) continue;
       turns += lane.queuedTurns;
       bytes += lane.queuedBytes;
       since = Math.min(since, lane.waitingSince ?? since);

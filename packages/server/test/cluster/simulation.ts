@@ -335,6 +335,11 @@ export class Cluster {
     return this.store;
   }
 
+  /** The databases by themselves. */
+  parts(): Promise<readonly Store[]> {
+    return Promise.all(this.#databases.map((provider) => provider.open({ now: () => this.clock.now(), log: silent })));
+  }
+
   crashAll(): void {
     for (const node of this.nodes) node.crash();
   }

@@ -6,13 +6,15 @@
  * 2. Bringing a parcel twice is bringing it once. Parcels of one sender to one database are brought in the order in which they were written.
  * 3. Publications of a tenant are decided on in one database, which sends the others copies by its outbox, in their order.
  */
-import type { ChildWrite, InboxMessage, InstanceKey, Publication, PublishOutcome } from "./store.ts";
+import type { ChildWrite, InboxMessage, InstanceKey, Publication, PublishOutcome, StoreUnavailableError } from "./store.ts";
 
 /** Absent where there is one. */
 export interface Databases {
   readonly count: number;
   /** The database of a shard, from 0 on. */
   placeOf(shard: number): number;
+  /** Why the database of a shard does not answer at present; undefined when it does. */
+  unavailable(shard: number): StoreUnavailableError | undefined;
   /** The database that decides on the publications of a tenant. */
   homeOf(tenant: string): number;
   /** `arrived` hears of what came from another database and lies in the inbox of its run now. Returns what ends it. */

@@ -14,7 +14,8 @@ export class Database {
   /** Whether it has not answered in time what it was asked last by a beat. */
   silent = false;
   #store: (Store & { readonly part: StorePart }) | undefined;
-  #answered: boolean;
+  /** What the last answer was, when it was none. */
+  #failure: StoreUnavailableError | undefined;
   readonly #back: (database: Database) => void;
 
   /** `back` hears when it answers after it did not. */
@@ -22,7 +23,6 @@ export class Database {
     this.place = place;
     this.label = label;
     this.#back = back;
-    this.#answered = true;
   }
 
   get store(): (Store & { readonly part: StorePart }) | undefined {
@@ -31,7 +31,13 @@ export class Database {
 
   /** Whether it answered when it was asked last. */
   get answers(): boolean {
-    return this.#store !== undefined && !this.silent && this.#answered;
+    return this.failure === undefined;
+  }
+
+  /** Why it does not. */
+  get failure(): StoreUnavailableError | undefined {
+    if (this.#store === undefined) return this.unavailable("it could not be reached yet");
+    return this.silent ? this.unavailable("it does not answer") : this.#failure;
   }
 
   opened(store: Store & { readonly part: StorePart }): void {
@@ -48,15 +54,15 @@ export class Database {
     if (this.#store === undefined) throw this.unavailable("it could not be reached yet");
     try {
       const answer = await call(this.#store);
-      if (!this.#answered) {
-        this.#answered = true;
+      if (this.#failure !== undefined) {
+        this.#failure = undefined;
         this.#back(this);
       }
       return answer;
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
-      this.#answered = false;
-      throw this.unavailable(error.message, error);
+      this.#failure = this.unavailable(error.message, error);
+      throw this.#failure;
     }
   }
 

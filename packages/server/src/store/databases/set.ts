@@ -16,7 +16,11 @@ type Found = { readonly database: Database; readonly used: boolean; readonly mem
 
 /** What a set is called that all databases were found to be of, or were made to be; `databases` in their order, some of them perhaps not open. */
 export async function joinSet(databases: readonly Database[]): Promise<string> {
-  const found = await Promise.all(databases.filter(({ store }) => store !== undefined).map(inspected));
+  const first = await Promise.all(databases.filter(({ store }) => store !== undefined).map(inspected));
+  // A set that is being made is whole before any of it is used: what was seen before that is looked at again.
+  const found = first.some(({ used }) => used)
+    ? await Promise.all(first.map((each) => (each.member === undefined ? inspected(each.database) : each)))
+    : first;
   const known = found.find(({ member }) => member !== undefined)?.member;
   if (known !== undefined) for (const each of found) checkFit(each, known.id, databases.length, found);
   const alone = found.find(({ used, member }) => used && member === undefined);

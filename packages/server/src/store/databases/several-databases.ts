@@ -85,6 +85,7 @@ export class SeveralDatabases implements Store {
     this.databases = {
       count: length,
       placeOf: this.#placeOf,
+      unavailable: (shard) => this.#of(shard).failure,
       homeOf: (tenant) => shardHash(tenant, "") % length,
       listen: (arrived) => {
         this.#listeners.add(arrived);
