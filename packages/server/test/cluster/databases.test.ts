@@ -72,6 +72,14 @@ async function output(cluster: Cluster, id: string): Promise<unknown> {
   return assert.fail(`${id} did not end`);
 }
 
+/** Under which the nodes own their shards. */
+const epochs = (cluster: Cluster): ReadonlyMap<number, number> =>
+  new Map(
+    cluster.nodes.flatMap(({ engine }) =>
+      (engine?.ownership.shards ?? []).map((shard) => [shard, engine?.ownership.epochOf(shard) ?? 0] as const),
+    ),
+  );
+
 async function nothingIsLeft(cluster: Cluster): Promise<void> {
   await cluster.advance(5_000);
   const store = await cluster.opened();
@@ -90,6 +98,7 @@ test("a database that is away stops its own runs and no others; what was said to
   await start(cluster, "parent", here, { of: here, times: 6 });
   await start(cluster, "parent", there, { of: there, times: 6 });
   await cluster.advance(600);
+  const before = epochs(cluster);
   cluster.away.add(1);
   const alone = idIn(0, "alone");
   await start(cluster, "leaf", alone, "alone");
@@ -112,6 +121,8 @@ test("a database that is away stops its own runs and no others; what was said to
       Array.from({ length: 6 }, (_, n) => `${id} ${n}`),
     );
   assert.equal(new Set(ran).size, ran.length, "nothing was done twice");
+  // What was under way under the epochs before is void.
+  for (const [shard, epoch] of epochs(cluster)) assert.equal(epoch > (before.get(shard) ?? 0), shard % 2 === 1, `shard ${shard}`);
   await nothingIsLeft(cluster);
 });
 

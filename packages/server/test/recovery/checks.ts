@@ -27,12 +27,21 @@ export type RunRow = {
 export type Ledger = { readonly runs: readonly RunRow[]; readonly turns: ReadonlyMap<string, readonly Turn[]> };
 
 /** Reads everything; checks it; returns it for further questions. */
-export async function endOfCase(place: Pick<Ground, "directory" | "sql">): Promise<Ledger> {
-  const ledger = await place.sql(async (driver) => {
+export async function endOfCase({
+  directory,
+  sql,
+  each,
+}: Pick<Ground, "directory" | "sql"> & Partial<Pick<Ground, "each">>): Promise<Ledger> {
+  const read = async (driver: SqlDriver) => {
     await checkRows(driver);
     return readLedger(driver);
-  });
-  checkExecutions(place.directory, ledger);
+  };
+  const ledgers = each === undefined ? [await sql(read)] : await each(read);
+  const ledger = {
+    runs: ledgers.flatMap(({ runs }) => runs),
+    turns: new Map(ledgers.flatMap(({ turns }) => [...turns])),
+  };
+  checkExecutions(directory, ledger);
   for (const row of ledger.runs) await checkReplay(row, ledger.turns.get(row.run) ?? []);
   return ledger;
 }
@@ -64,6 +73,7 @@ async function checkRows(driver: SqlDriver): Promise<void> {
       `rows of ${table} belong to no run`,
       `select x.run from wovyr.${table} x where not exists (select from wovyr.instances i where i.tenant = x.tenant and i.run = x.run)`,
     );
+  await none(driver, "messages wait for another database", "select x.run, x.name from wovyr.outbox x");
   await none(
     driver,
     "runs whose turns do not follow on each other",

@@ -20,45 +20,50 @@ export type Ground = {
   host(options?: Partial<HostOptions>): Host;
   /** A connection of the test's own. The embedded database has only one at a time: no orchestrator may run then. */
   sql<T>(work: (driver: SqlDriver) => Promise<T>): Promise<T>;
+  /** One for each of several databases. */
+  each<T>(work: (driver: SqlDriver) => Promise<T>): Promise<readonly T[]>;
 };
 
 export type StoreKind = HostedStore["kind"];
 
-export async function ground(context: Pick<TestContext, "after">, kind: StoreKind): Promise<Ground> {
+export async function ground(context: Pick<TestContext, "after">, kind: StoreKind, databases = 1): Promise<Ground> {
   const directory = mkdtempSync(join(tmpdir(), "wovyr-recovery-"));
-  const database = kind === "postgres" ? await createDatabase() : undefined;
-  const store: HostedStore =
-    database === undefined ? { kind: "pglite", directory: join(directory, "store") } : { kind: "postgres", url: database.url };
+  const made = kind === "postgres" ? await Promise.all(Array.from({ length: databases }, createDatabase)) : [];
+  const [url = "", ...others] = made.map((database) => database.url);
+  const store: HostedStore = kind === "pglite" ? { kind, directory: join(directory, "store") } : { kind, url, others };
   const hosts: Host[] = [];
   context.after(async () => {
     await Promise.all(hosts.map((host) => host.destroy()));
-    await database?.drop();
+    await Promise.all(made.map((database) => database.drop()));
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   });
   return {
     directory,
     store,
-    provider: store.kind === "pglite" ? pgliteStore(store.directory) : postgresStore(store.url),
+    provider: store.kind === "pglite" ? pgliteStore(store.directory) : postgresStore([store.url, ...others]),
     host(options = {}) {
       const host = startHost({ store, record: directory, ...options });
       hosts.push(host);
       return host;
     },
-    async sql(work) {
-      const driver = connect(store);
-      try {
-        return await work(driver);
-      } finally {
-        await driver.close();
-      }
-    },
+    sql: (work) => connected(store, url, work),
+    each: (work) => Promise.all([url, ...others].map((each) => connected(store, each, work))),
   };
 }
 
-function connect(store: HostedStore): SqlDriver {
+async function connected<T>(store: HostedStore, url: string, work: (driver: SqlDriver) => Promise<T>): Promise<T> {
+  const driver = connect(store, url);
+  try {
+    return await work(driver);
+  } finally {
+    await driver.close();
+  }
+}
+
+function connect(store: HostedStore, url: string): SqlDriver {
   if (store.kind === "pglite") return new PgliteDriver(join(store.directory, "data"));
   return new PostgresDriver({
-    url: store.url,
+    url,
     prepare: false,
     connections: { write: 1, read: 1 },
     statementDeadline: 30_000,

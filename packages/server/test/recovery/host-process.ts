@@ -27,7 +27,7 @@ const orchestrator = await createOrchestrator({
   store:
     store.kind === "pglite"
       ? pgliteStore(store.directory)
-      : postgresStore(store.url, statementDeadline === undefined ? {} : { statementDeadline }),
+      : postgresStore([store.url, ...(store.others ?? [])], statementDeadline === undefined ? {} : { statementDeadline }),
   log: consoleLog("info"),
   lease,
   turnTimeout: turnTimeout ?? false,

@@ -4,7 +4,9 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { within } from "./until.ts";
 
-export type HostedStore = { readonly kind: "pglite"; readonly directory: string } | { readonly kind: "postgres"; readonly url: string };
+export type HostedStore =
+  | { readonly kind: "pglite"; readonly directory: string }
+  | { readonly kind: "postgres"; readonly url: string; readonly others?: readonly string[] };
 
 export type HostOptions = {
   readonly store: HostedStore;

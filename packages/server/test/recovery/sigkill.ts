@@ -10,13 +10,12 @@ import { executions } from "./record.ts";
 import { seeded } from "./seeded.ts";
 import { within } from "./until.ts";
 
-const kills = 20;
 /** On a machine that is slow to start processes the killing ends earlier. */
 const killingTime = 100_000;
 
-export async function killedUnderLoad(context: TestContext, kind: StoreKind): Promise<void> {
+export async function killedUnderLoad(context: TestContext, kind: StoreKind, { kills = 20, databases = 1 } = {}): Promise<void> {
   const random = seeded(`${kind} under SIGKILL`);
-  const place = await ground(context, kind);
+  const place = await ground(context, kind, databases);
   const port = await freePort();
   let host = place.host({ port });
   let next = place.host({ port, prepared: true });
