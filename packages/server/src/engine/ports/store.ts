@@ -468,8 +468,9 @@ export type Membership = {
 };
 
 export type ListFilter = {
-  /** Only runs of this instance. */
+  /** Only runs of this instance; `shard` is its, as in `RunAddress`. */
   readonly id?: string;
+  readonly shard?: number;
   readonly workflow?: string;
   readonly statuses?: readonly StoredStatus[];
   readonly attributes?: Readonly<Record<string, string | number | boolean>>;

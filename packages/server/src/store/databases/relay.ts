@@ -61,6 +61,11 @@ export class Relay {
     void this.#work();
   }
 
+  /** Whether nothing is being brought or looked for; what waits for a database that is away waits for a beat. */
+  get idle(): boolean {
+    return !this.#working;
+  }
+
   /** The database may be back. */
   retry(): void {
     if (this.#behind || this.#queue.length > 0) void this.#work();

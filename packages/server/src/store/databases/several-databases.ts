@@ -82,8 +82,12 @@ export class SeveralDatabases implements Store {
     this.#databases = databases;
     this.#options = options;
     this.#placeOf = (shard) => shard % length;
+    const isIdle = () => this.#relays.every(({ idle }) => idle) && this.#publishing.idle;
     this.databases = {
       count: length,
+      get idle() {
+        return isIdle();
+      },
       placeOf: this.#placeOf,
       unavailable: (shard) => this.#of(shard).failure,
       homeOf: (tenant) => shardHash(tenant, "") % length,
@@ -280,7 +284,7 @@ export class SeveralDatabases implements Store {
   }
 
   async listInstances(tenant: string, filter: ListFilter, page: { after?: string; limit: number }) {
-    const pages = await askAll(this.#databases, (store) => store.listInstances(tenant, filter, page));
+    const pages = await askAll(this.#where(filter), (store) => store.listInstances(tenant, filter, page));
     return mergePages(pages, (a, b) => compareText(b.run, a.run), page.limit);
   }
 
@@ -436,7 +440,7 @@ export class SeveralDatabases implements Store {
   }
 
   /** Where a run may be. */
-  #where({ shard }: RunAddress): readonly Database[] {
+  #where({ shard }: { readonly shard?: number | undefined }): readonly Database[] {
     return shard === undefined ? this.#databases : [this.#of(shard)];
   }
 
