@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type InboxMessage, type Store, type StoreProvider, StoreUnavailableError } from "../../src/engine/ports/store.ts";
 import { child, commit, instance, message, next, publication, start, wholeGroup } from "../../src/store/contract/scenario.ts";
 import { severalDatabases } from "../../src/store/databases/databases.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import { postgresStore } from "../../src/store/postgres.ts";
 import { contractStoreOptions, storeContract } from "../../src/store-contract.ts";
+import { storeAround } from "../cluster/store-around.ts";
 import { until } from "../recovery/until.ts";
 import { createDatabase, type TestDatabase } from "./postgres-database.ts";
 
@@ -67,6 +69,46 @@ for (const kind of ["memory", "Postgres"] as const)
     await store.close();
     await Promise.all(databases.map((database) => database.drop()));
   });
+
+test("what a turn says is found when it became durable after its writer had given the first try up", async () => {
+  let lost = false;
+  const inner: Store[] = [];
+  const losing: StoreProvider = {
+    ...memoryStore(),
+    async open(options) {
+      const store = await memoryStore().open(options);
+      inner.push(store);
+      return storeAround(store, (name, _args, call) => {
+        if (name !== "commit" || !lost) return call();
+        lost = false;
+        throw new StoreUnavailableError("the connection was lost");
+      });
+    },
+  };
+  const store = await severalDatabases([losing, losing]).open(contractStoreOptions);
+  const at = await wholeGroup(store, 2);
+  const [here, there] = at.shards as [number, number];
+  const arrivals: string[] = [];
+  store.databases?.listen((all) => arrivals.push(...all.map(({ message }) => message ?? "")));
+  const sender = await start(at, { shard: here });
+  const receiver = await start(at, { shard: there });
+  const sent = [1, 2].map(() => message(at, receiver.run, { shard: there })) as [InboxMessage, InboxMessage];
+  const turn = next(at, sender, { sends: [sent[0]] });
+  lost = true;
+  await assert.rejects(store.commit({ fence: at.fence, turns: [turn] }), { code: "STORE_UNAVAILABLE" });
+  // It arrives there after all.
+  const parcel = { kind: "send", message: sent[0] } as const;
+  const [first] = inner as [Store];
+  await first.commit({ fence: at.fence, turns: [{ ...turn, sends: [], outbox: [{ name: `${turn.tail + 1}.0`, target: 1, parcel }] }] });
+  assert.deepEqual(await commit(at, turn), []);
+  assert.deepEqual(await commit(at, next(at, turn, { sends: [sent[1]] })), [sender.run]);
+  await until("both were brought", () => arrivals.length === 2);
+  assert.deepEqual(
+    arrivals,
+    sent.map((each) => each.message),
+  );
+  await store.close();
+});
 
 test("databases that do not fit together are refused, and nothing is written to them", async () => {
   const databases = await Promise.all(Array.from({ length: 4 }, createDatabase));
