@@ -34,14 +34,10 @@ export async function killedUnderLoad(context: TestContext, kind: StoreKind, { k
     next = place.host({ port, prepared: true });
   }
   await host.url;
-  console.log("T kills done", performance.now() - began);
   const started = await within("the end of every run", 40_000, load.stop());
-  console.log("T ended", performance.now() - began);
   host.kill("SIGTERM");
   assert.deepEqual(await host.ended, { code: 0, signal: null });
-  console.log("T closed", performance.now() - began);
   const ledger = await endOfCase(place);
-  console.log("T checked", performance.now() - began);
   const own = ledger.runs.filter(({ id }) => /^load-\d+$/.test(id));
   assert.equal(own.length, started, "a run per key");
   assert.ok(ledger.runs.every(({ status }) => status === "Completed"));
