@@ -219,7 +219,7 @@ export class Engine {
       gained: (shards) => this.#gained(shards),
       lost: (shards) => this.#lost(shards),
       resumed: () => this.#resumed(),
-      shed: (plan) => this.handOver.shed(plan),
+      shed: (tooMany) => this.handOver.shed(tooMany),
       looked: () => {
         this.inbox.look();
         this.handOver.offerAll();

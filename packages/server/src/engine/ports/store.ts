@@ -448,6 +448,8 @@ export type NodeRow = {
   readonly draining: boolean;
   /** Of its lease, in milliseconds. */
   readonly remaining: number;
+  /** The places of those of several databases in which it is not known to live: it can own nothing there. */
+  readonly absent?: readonly number[];
 };
 
 export type ShardRow = ShardEpoch & {
