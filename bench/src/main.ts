@@ -13,7 +13,7 @@ import { runFamily } from "./run-family.ts";
 import { familyLines, floorLines, machineLines } from "./table.ts";
 
 const notMeasured = `
-Not measured: a network between the parts, more than one orchestrator, payloads of more than a few bytes, activities that do anything, a disk without
+Not measured: a network between the parts, payloads of more than a few bytes, activities that do anything, a disk without
 a write cache of its own, hours of operation (autovacuum, checkpoints), recovery after a crash. Idle latency is that of one caller.`;
 
 const print = (lines: readonly string[]) => console.log(lines.join("\n"));

@@ -40,7 +40,20 @@ export const nap = workflow("bench-nap", async function* (n: number) {
   return n;
 });
 
-export const workflows = [oneStep, sequential, fanOut, failing, nap];
+/** Attempts of `held`, in this process: how many have begun, and whether they ever end. */
+export const holding = { begun: 0, endless: false };
+
+const held = activity("bench-held", async (n: number) => {
+  holding.begun += 1;
+  if (holding.endless) await new Promise(() => {});
+  return n;
+});
+
+export const holder = workflow("bench-holder", async function* (n: number) {
+  return yield* held(n);
+});
+
+export const workflows = [oneStep, sequential, fanOut, failing, nap, holder];
 
 export type Workload = {
   readonly name: string;

@@ -30,8 +30,6 @@ import { defaultPublicationRetention } from "./engine/publishing.ts";
 import { Registry } from "./engine/registry.ts";
 import { type RetentionOptions, retentionTimes } from "./engine/removal.ts";
 import { checkStrategy, type SchedulingStrategy } from "./engine/scheduling/strategy.ts";
-import { createHttpServer } from "./http/create-http-server.ts";
-import { httpApi } from "./http/http-api.ts";
 import { HttpPeers } from "./http/peers.ts";
 import { consoleLog } from "./platform/console-log.ts";
 import { type DeterminismGuard, determinismGuard } from "./platform/determinism-guard.ts";
@@ -246,6 +244,8 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   }
   const operations = (tenant: string) => host.operations(tenant);
   const cluster = { forwarded: (tenant: string) => host.forwarded(tenant), secret };
+  // Loaded when the work is going on again: it takes as long as all else.
+  const [{ createHttpServer }, { httpApi }] = await Promise.all([import("./http/create-http-server.ts"), import("./http/http-api.ts")]);
   const http = createHttpServer({ operations, cluster, log, drainTimeout: Math.min(grace, longestDrain) });
   let closing: Promise<void> | undefined;
   const close = async () => {

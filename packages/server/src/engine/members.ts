@@ -9,6 +9,8 @@ import type { Membership, NodeRow, ShardRow } from "./ports/store.ts";
 export type Member = Omit<NodeRow, "remaining"> & {
   /** When its lease ends, by this node's clock, unless it is renewed. */
   readonly leaseUntil: number;
+  /** When it was heard of first. */
+  readonly since: number;
   /** The shards that it owns, by number. */
   readonly shards: readonly number[];
 };
@@ -27,8 +29,12 @@ export class Members {
   heard({ nodes, shards }: Membership, at: number): void {
     const owned = new Map<string, number[]>(nodes.map(({ node }) => [node, []]));
     for (const { shard, owner } of shards) if (owner !== undefined) owned.get(owner)?.push(shard);
+    const known = this.#byName;
     this.#byName = new Map(
-      nodes.map(({ remaining, ...node }) => [node.node, { ...node, leaseUntil: at + remaining, shards: owned.get(node.node) ?? [] }]),
+      nodes.map(({ remaining, ...row }) => {
+        const { node } = row;
+        return [node, { ...row, leaseUntil: at + remaining, since: known.get(node)?.since ?? at, shards: owned.get(node) ?? [] }];
+      }),
     );
     this.#shards = new Map(shards.map((row) => [row.shard, row]));
     for (const listener of this.#listeners) listener();

@@ -19,6 +19,8 @@ type Tenure = { readonly name: string; readonly controller: AbortController };
 const mostComplaints = 100;
 /** Milliseconds. */
 const longestLook = 1_000;
+/** A node that has just come does not listen yet. */
+const arrival = 10_000;
 const nowhere: Place = { kind: "nowhere" };
 
 export class Placement {
@@ -96,8 +98,9 @@ export class Placement {
     await atMost(this.#clock, longestLook, this.#ownership.verify());
   }
 
-  /** Somebody has to look after the configuration of the cluster: it is logged once. */
-  complain(message: string): void {
+  /** Somebody has to look after the configuration of the cluster, or of a node: it is logged once. */
+  complain(message: string, about?: Member): void {
+    if (about !== undefined && about.url === undefined && this.#clock.now() - about.since < arrival) return;
     if (this.#complaints.has(message) || this.#complaints.size >= mostComplaints) return;
     this.#complaints.add(message);
     this.#log.error(`nodes of this cluster cannot ask each other; messages reach their runs through the store meanwhile: ${message}`);

@@ -3,7 +3,8 @@
  *
  * 1. A request is a row until it is done: the run that was created is in memory, the event in history, the publication and the runs that it triggers
  *    durable. What a crash leaves is done again, and nothing of it twice: each has a name that its run, or the table of publications, knows from then on.
- * 2. Nobody can tell this node when such a transaction commits, so it looks: every `pause` milliseconds while it owns shards, from the oldest on.
+ * 2. Nobody can tell this node when such a transaction commits, so it looks while it owns shards, from the oldest on: soon again after it found something,
+ *    and less often when there was nothing for a while.
  * 3. What one transaction asked for a run, or published under one name and key, is done in that order.
  * 4. What can never be done (the run has ended, the payload fits no schema) goes, and is logged as an error: whoever asked is not there any more. All else
  *    is tried again.
@@ -17,8 +18,10 @@ import { Publishing } from "./publishing.ts";
 import { routedOperations } from "./routed-operations.ts";
 import { Tenancy } from "./tenancy.ts";
 
-/** How long a request waits at most until it is looked for, in milliseconds, while the node keeps up. */
+/** How long a request waits at most until it is looked for, in milliseconds, while the node keeps up: after others, and after `quietTime` without any. */
 export const requestPause = 250;
+const quietPause = 1_000;
+const quietTime = 30_000;
 /** What failed and may be done later is tried again after this. */
 const retryPause = 2_000;
 const pageRequests = 200;
@@ -35,6 +38,8 @@ export class Requests {
   /** The last publication under way of each name and key. */
   readonly #topics = new Map<string, Promise<void>>();
   #cancel = () => {};
+  /** When the last request was found. */
+  #lastFound = Number.NEGATIVE_INFINITY;
   /** Ends with the ownership; what was begun before is void. */
   #term = 0;
 
@@ -64,7 +69,9 @@ export class Requests {
       if (!(error instanceof StoreUnavailableError))
         log.error("what applications asked for could not be read; it is tried again", { error });
     }
-    if (term === this.#term) this.#cancel = clock.wakeAt(clock.now() + requestPause, () => void this.#look(source, term));
+    if (term !== this.#term) return;
+    const pause = clock.now() - this.#lastFound < quietTime ? requestPause : quietPause;
+    this.#cancel = clock.wakeAt(clock.now() + pause, () => void this.#look(source, term));
   }
 
   async #sweep(source: AppRequests, term: number): Promise<void> {
@@ -73,6 +80,7 @@ export class Requests {
     for (let after = 0; ; ) {
       if (!ownership.holds || this.#engine.admission.refusal !== undefined) return;
       const page = await source.list(ownership.shards, { after, limit: pageRequests });
+      if (page.length > 0) this.#lastFound = options.clock.now();
       for (const request of page) {
         if (term !== this.#term || this.#begun.size >= mostUnderWay) return;
         if ((this.#begun.get(nameOf(request)) ?? 0) > options.clock.now()) continue;

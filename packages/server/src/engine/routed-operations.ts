@@ -192,7 +192,8 @@ class Routing {
   #mayBeElsewhere(engine: Engine, id: string | undefined, asked: Place, error: unknown): error is WovyrError {
     if (!isOfNode(error) || engine.closing || this.#forwarded) return false;
     if (isIsolated(engine) && asked.kind !== "there") return false;
-    if (error.code === "CLUSTER_MISCONFIGURED" || error.code === "CLUSTER_SECRET_REFUSED") engine.placement.complain(error.message);
+    if (error.code === "CLUSTER_MISCONFIGURED" || error.code === "CLUSTER_SECRET_REFUSED")
+      engine.placement.complain(error.message, asked.kind === "there" ? asked.owner : undefined);
     // It owns the shard and says so of the run: that is of another group.
     return asked.kind !== "here" || !same(asked, this.#placeOf(engine, id));
   }

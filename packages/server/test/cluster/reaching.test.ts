@@ -63,7 +63,9 @@ test("options of the cluster that cannot be are refused", async () => {
 
 test("messages reach runs of a node that listens nowhere, and queries say what is missing", async (context) => {
   const store = memoryStore({ shared: true });
-  const place = await nodes(context, 1, [waiting], { store });
+  const errors: string[] = [];
+  const log = { debug() {}, info() {}, warn() {}, error: (message: string) => void errors.push(message) };
+  const place = await nodes(context, 1, [waiting], { store, log });
   const [one] = place.all;
   assert.ok(one !== undefined);
   const mute = await createOrchestrator({
@@ -81,6 +83,7 @@ test("messages reach runs of a node that listens nowhere, and queries say what i
   for (const error of refused) assert.ok(misconfigured(/has no address/)(error));
   await Promise.all(handles.map((handle, n) => handle.send(Go, n)));
   assert.deepEqual(await Promise.all(handles.map((handle) => handle.result({ timeout: "20s" }))), [...handles.keys()]);
+  assert.deepEqual(errors, [], "one that has just come may listen yet");
 });
 
 test("GET /v1/cluster tells of all nodes from each of them, and readiness of one that can only send on", async (context) => {

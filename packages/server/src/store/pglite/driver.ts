@@ -5,9 +5,9 @@
  * 2. Closing lets the requests under way end first; when the thread dies, every request under way and every later one rejects.
  */
 import type { Worker } from "node:worker_threads";
+import { startThread } from "../../platform/start-thread.ts";
 import { DriverError, type SqlDriver, type SqlLane, type SqlValue } from "../sql/driver.ts";
-import type { PgliteAnswer, PgliteRequest } from "./protocol.ts";
-import { startWorker } from "./start-worker.ts";
+import type { PgliteAnswer, PgliteRequest, PgliteWorkerData } from "./protocol.ts";
 
 type Rows = readonly (readonly SqlValue[])[];
 type Waiting = { resolve(rows: Rows): void; reject(error: DriverError): void };
@@ -20,7 +20,7 @@ export class PgliteDriver implements SqlDriver {
   #dead: DriverError | undefined;
 
   constructor(dataDirectory: string) {
-    this.#worker = startWorker({ dataDirectory });
+    this.#worker = startThread(import.meta.url, "./pglite-thread", { dataDirectory } satisfies PgliteWorkerData);
     this.#worker.on("message", (answer: PgliteAnswer) => this.#settle(answer));
     this.#worker.on("error", (error) => this.#die(`the database's thread failed: ${error.message}`));
     this.#worker.on("exit", (code) => this.#die(`the database's thread ended with code ${code}`));

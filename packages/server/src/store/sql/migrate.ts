@@ -16,7 +16,8 @@ export type Migration = {
   readonly statements: readonly string[];
 };
 
-const directory = new URL("../../../migrations/", import.meta.url);
+/** As seen from the source, and from the built files, which lie in one directory. */
+const directory = new URL(import.meta.url.endsWith(".ts") ? "../../../migrations/" : "../migrations/", import.meta.url);
 const quote = "$wovyr_migration$";
 const lock = 8_247_105_193;
 const incompatible = "WV002";

@@ -8,7 +8,7 @@ import { PGlite } from "@electric-sql/pglite";
 import type { PgliteAnswer, PgliteRequest, PgliteWorkerData } from "./protocol.ts";
 
 const port = parentPort;
-if (port === null) throw new Error("pglite/worker runs in a worker thread");
+if (port === null) throw new Error("pglite-thread runs in a thread of its own");
 
 const { dataDirectory } = workerData as PgliteWorkerData;
 const opening = PGlite.create(dataDirectory);
