@@ -29,9 +29,9 @@ CREATE FUNCTION "wovyr"."shard_in_1"(asked_group text, hash text) RETURNS intege
 $$;
 --> statement-breakpoint
 -- Whether a shard is another database's, of several.
-CREATE FUNCTION "wovyr"."is_elsewhere_1"(place integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION "wovyr"."is_elsewhere_1"(asked_shard integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 begin
-  return coalesce((select place % d.size <> d.place from wovyr.database_sets d), false);
+  return coalesce((select asked_shard % d.size <> d.place from wovyr.database_sets d), false);
 end
 $$;
 --> statement-breakpoint

@@ -28,7 +28,33 @@ import { turns } from "./store/contract/turns.ts";
 
 export type { ContractSubject, TestApi } from "./store/contract/suite.ts";
 
+/** In the order in which they are tried. */
+const parts = {
+  lifecycle,
+  ownership,
+  turns,
+  children,
+  inbox,
+  timers,
+  publications,
+  deadLetters,
+  wholeRuns,
+  activityRecords,
+  tasks,
+  limits,
+  admissions,
+  reads,
+  texts,
+  model,
+} as const;
+
+export type ContractPart = keyof typeof parts;
+
+const allParts = Object.keys(parts) as readonly ContractPart[];
+
 export type ContractOptions = {
+  /** Which parts of the contract; default: all of it. */
+  readonly parts?: readonly ContractPart[];
   /** How often properties are tried. Default 40. */
   readonly runs?: number;
   /** The test runner; `node:test` unless given. */
@@ -39,7 +65,7 @@ export type ContractOptions = {
 export function storeContract(
   name: string,
   createProvider: () => ContractSubject | Promise<ContractSubject>,
-  { runs = 40, testApi = nodeTest }: ContractOptions = {},
+  { runs = 40, testApi = nodeTest, parts: chosen = allParts }: ContractOptions = {},
 ): void {
   testApi.describe(`the contract of ${name}`, () => {
     let subject: ContractSubject | undefined;
@@ -60,25 +86,8 @@ export function storeContract(
         return opened;
       },
     };
-    const parts = [
-      lifecycle,
-      ownership,
-      turns,
-      children,
-      inbox,
-      timers,
-      publications,
-      deadLetters,
-      wholeRuns,
-      activityRecords,
-      tasks,
-      limits,
-      admissions,
-      reads,
-      texts,
-      model,
-    ];
-    for (const part of [...parts, closing]) part(suite);
+    for (const part of chosen) parts[part](suite);
+    closing(suite);
   });
 }
 

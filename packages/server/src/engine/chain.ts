@@ -33,7 +33,11 @@ export async function restOfChain(engine: Engine, tenant: string, id: string, go
   const { store } = engine.options;
   let after: string | undefined;
   for (let chains = 0; chains < longestSearch; chains++) {
-    const [row] = await store.listInstances(tenant, { id }, { limit: 1, ...(after !== undefined && { after }) });
+    const [row] = await store.listInstances(
+      tenant,
+      { id, shard: engine.shardOf(tenant, id) },
+      { limit: 1, ...(after !== undefined && { after }) },
+    );
     if (row === undefined || row.run < gone) return undefined;
     after = firstOfChain(id, row.run, await startOf(engine, row), row.origin?.from);
     if (after <= gone) return row;

@@ -219,7 +219,7 @@ export class Engine {
       gained: (shards) => this.#gained(shards),
       lost: (shards) => this.#lost(shards),
       resumed: () => this.#resumed(),
-      shed: (plan) => this.handOver.shed(plan),
+      shed: (tooMany) => this.handOver.shed(tooMany),
       looked: () => {
         this.inbox.look();
         this.handOver.offerAll();
@@ -360,7 +360,7 @@ export class Engine {
   /** Whether nothing is under way but attempts: no turn, no load, no flush. Only time, an attempt or a message from outside can change anything then. */
   get resting(): boolean {
     if (!this.turns.idle || !this.revival.idle || this.journal.busy || !this.stepOutcomes.idle || this.#anyActive()) return false;
-    return this.#recoveries === 0 && this.handOver.idle;
+    return this.#recoveries === 0 && this.handOver.idle && this.options.store.databases?.idle !== false;
   }
 
   /** Ends what runs, within `grace` milliseconds; hands over the rest. Nothing is lost, and no attempt that is given up here counts as lost. */

@@ -11,6 +11,7 @@
 import { ApiError } from "@wovyr/sdk";
 import { movedAway } from "./attempts.ts";
 import type { Engine } from "./engine.ts";
+import type { TooMany } from "./ownership.ts";
 import { atMost, pause } from "./pause.ts";
 import { workflowLabel } from "./registry.ts";
 
@@ -54,9 +55,10 @@ export class HandOver {
   }
 
   /** This node owns so many shards too many. One hand-over at a time. */
-  shed({ excess, unfit }: { readonly excess: number; readonly unfit: readonly number[] }): void {
+  shed(tooMany: readonly TooMany[]): void {
     if (this.#underWay !== undefined || this.#engine.closing) return;
-    const chosen = new Set([...unfit, ...this.#choose(excess - unfit.length)].slice(0, batch));
+    const all = tooMany.flatMap(({ of, excess, unfit }) => [...unfit, ...this.#choose(of, excess - unfit.length)]);
+    const chosen = new Set(all.slice(0, batch));
     if (chosen.size > 0) this.#begin(() => this.#shed(chosen));
   }
 
@@ -121,11 +123,10 @@ export class HandOver {
   }
 
   /** Those of which nothing runs come first. */
-  #choose(count: number): number[] {
+  #choose(shards: readonly number[], count: number): number[] {
     if (count <= 0) return [];
-    const { ownership } = this.#engine;
     const now = this.#engine.now();
-    const own = ownership.shards.filter((shard) => (this.#refused.get(shard)?.until ?? now) <= now);
+    const own = shards.filter((shard) => (this.#refused.get(shard)?.until ?? now) <= now);
     const busy = this.#atWork(new Set(own));
     return [...own.filter((shard) => !busy.has(shard)), ...own.filter((shard) => busy.has(shard))].slice(0, count);
   }

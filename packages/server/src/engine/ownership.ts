@@ -9,11 +9,15 @@
 import { WovyrError } from "@wovyr/sdk";
 import { Members } from "./members.ts";
 import { pause } from "./pause.ts";
+import { placesOf, shardsAt } from "./places.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
 import type { Random } from "./ports/random.ts";
 import { type HandedShard, type Membership, type Store, StoreUnavailableError } from "./ports/store.ts";
 import { type Plan, spread } from "./spreading.ts";
+
+/** Shards of one database: how many of them are too many, and which another node should have in any case. */
+export type TooMany = Pick<Plan, "excess" | "unfit"> & { readonly of: readonly number[] };
 
 export type OwnershipOptions = {
   readonly store: Store;
@@ -37,8 +41,8 @@ export type OwnershipOptions = {
   readonly lost: (shards: ReadonlySet<number>) => void;
   /** The node may act again after its lease had run out. */
   readonly resumed: () => void;
-  /** So many shards are too many; those that are `unfit` another node should have in any case. */
-  readonly shed: (plan: Pick<Plan, "excess" | "unfit">) => void;
+  /** Of each database, so many shards are too many. */
+  readonly shed: (tooMany: readonly TooMany[]) => void;
   /** All that was heard has been told: what other nodes may have left for this one is worth a look. */
   readonly looked: () => void;
 };
@@ -221,19 +225,35 @@ export class Ownership {
       const found = deadOwners(this.members.all.map((member) => member.node).filter((name) => name !== node));
       const news = found.length > 0 && dead.length === 0;
       dead = found;
-      const plan = spread(
-        this.members.all.filter((member) => !found.includes(member.node)),
-        heard.shards,
-        node,
-      );
+      const plans = this.#plans(heard, found);
       // What was asked for and not given is in somebody's hands for a moment.
-      const wanted = this.#draining ? [] : plan.take.filter((shard) => !this.#giving.has(shard));
+      const wanted = this.#draining ? [] : plans.flatMap(({ take }) => take).filter((shard) => !this.#giving.has(shard));
       const isNew = wanted.some((shard) => !take.includes(shard));
       take = wanted;
       if (news || isNew) continue;
-      this.#settled(plan, wanted.length > 0, found.length > 0);
+      this.#settled(plans, wanted.length > 0, found.length > 0);
       return;
     }
+  }
+
+  /** One for each database, of the nodes that live there. */
+  #plans({ shards }: Membership, dead: readonly string[]): readonly Plan[] {
+    const { store, node } = this.#options;
+    const living = this.members.all.filter((member) => !dead.includes(member.node));
+    return placesOf(store).map((place) => {
+      const here = new Set(
+        shardsAt(
+          store,
+          place,
+          shards.map(({ shard }) => shard),
+        ),
+      );
+      return spread(
+        living.filter(({ absent }) => absent?.includes(place) !== true),
+        shards.filter(({ shard }) => here.has(shard)),
+        node,
+      );
+    });
   }
 
   async #beat(take: readonly number[], dead: readonly string[]): Promise<Membership | undefined> {
@@ -283,8 +303,9 @@ export class Ownership {
   }
 
   /** Until the next look. */
-  #settled({ share, excess, unfit }: Plan, refused: boolean, dying: boolean): void {
-    const { lease, random, shards } = this.#options;
+  #settled(plans: readonly Plan[], refused: boolean, dying: boolean): void {
+    const { lease, random, shards, store } = this.#options;
+    const share = plans.reduce((sum, plan) => sum + plan.share, 0);
     if (this.#epochs.size > 0 || (share === 0 && !this.members.alone)) this.#tellStarted();
     const most = Math.floor(this.#within < lease ? this.#within / 2 : lease / 3);
     if (this.members.alone) {
@@ -306,9 +327,12 @@ export class Ownership {
     this.#heard = heard;
     this.#lookIn(Math.min(most, this.#pause * (0.9 + 0.2 * random.fraction())));
     this.#options.looked();
-    const own = this.#epochs.size;
-    if (!this.#draining && (own > share || unfit.length > 0))
-      this.#options.shed({ excess: Math.min(excess, own - share), unfit: unfit.filter((shard) => this.#epochs.has(shard)) });
+    if (this.#draining) return;
+    const tooMany = plans.map(({ share, excess, unfit }, place): TooMany => {
+      const own = shardsAt(store, place, this.shards);
+      return { of: own, excess: Math.min(excess, own.length - share), unfit: unfit.filter((shard) => this.#epochs.has(shard)) };
+    });
+    if (tooMany.some(({ excess, unfit }) => excess > 0 || unfit.length > 0)) this.#options.shed(tooMany);
   }
 
   get #ownedByAll(): number {

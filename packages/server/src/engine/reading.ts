@@ -39,8 +39,12 @@ export class Reading {
     const engine = this.#tenancy.engine();
     const limit = bounded(request.limit ?? defaultPage, maxPage, "limit");
     const after = request.cursor === undefined ? undefined : runOfCursor(request.cursor);
-    await this.#tenancy.row(engine, id, undefined);
-    const rows = await engine.options.store.listInstances(this.#tenancy.tenant, { id }, { ...(after !== undefined && { after }), limit });
+    const { shard } = await this.#tenancy.row(engine, id, undefined);
+    const rows = await engine.options.store.listInstances(
+      this.#tenancy.tenant,
+      { id, shard },
+      { ...(after !== undefined && { after }), limit },
+    );
     const last = rows[rows.length - 1];
     return { items: rows.map(summaryOf), ...(last !== undefined && rows.length === limit && { nextCursor: cursorAfter(last.run) }) };
   }

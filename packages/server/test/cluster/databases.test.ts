@@ -126,6 +126,18 @@ test("a database that is away stops its own runs and no others; what was said to
   await nothingIsLeft(cluster);
 });
 
+test("what a node cannot reach is owned by those that can, and shared again when it can", async () => {
+  const cluster = await started(2);
+  const [one, two] = cluster.nodes;
+  const owned = (node: typeof one, place: number) => node?.engine?.ownership.shards.filter((shard) => shard % 2 === place).length;
+  two?.cutFrom.add(1);
+  await cluster.until("the other has all of it", () => owned(one, 1) === 16 && owned(two, 1) === 0, lease * 2);
+  assert.deepEqual([owned(one, 0), owned(two, 0)], [8, 8]);
+  two?.cutFrom.clear();
+  await cluster.until("both have some of it", () => owned(one, 1) === 8 && owned(two, 1) === 8);
+  await nothingIsLeft(cluster);
+});
+
 test("what a turn says to another database is found by the next owner when its node dies before it was brought there", async () => {
   const cluster = await started(1);
   const [first] = cluster.nodes;

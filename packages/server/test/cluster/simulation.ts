@@ -44,6 +44,8 @@ export class SimulatedNode {
   readonly logs: string[] = [];
   /** Whether its calls of the store fail. */
   cutOff = false;
+  /** Databases that it cannot reach. */
+  readonly cutFrom = new Set<number>();
   /** A method of the store: when it is called next, the node freezes before the call arrives. */
   freezeAt: string | undefined;
   readonly #cluster: Cluster;
@@ -156,7 +158,7 @@ export class SimulatedNode {
       if (name === this.freezeAt) this.freeze();
       await this.#turn();
       const fate = this.#cluster.flaky === 0 ? 1 : this.#cluster.random.fraction();
-      if (this.cutOff || this.#cluster.away.has(place) || fate < this.#cluster.flaky / 2)
+      if (this.cutOff || this.cutFrom.has(place) || this.#cluster.away.has(place) || fate < this.#cluster.flaky / 2)
         throw new StoreUnavailableError("the network is away");
       const ended = this.#cluster.begin();
       const answer = call();
@@ -301,8 +303,9 @@ export class Cluster {
 
   #checkOwners(): void {
     assert.deepEqual(this.trespasses, []);
+    const up = this.nodes.filter((node) => !node.gone && !node.frozen && node.engine !== undefined);
     for (let shard = 0; shard < shards; shard += 1) {
-      const owners = this.nodes.filter((node) => !node.gone && !node.frozen && node.owns(shard)).map(({ name }) => name);
+      const owners = up.filter((node) => node.owns(shard)).map(({ name }) => name);
       assert.ok(owners.length <= 1, `shard ${shard} is owned by ${owners.join(" and ")}`);
     }
   }

@@ -9,7 +9,7 @@
  * 6. In the end every run has ended, and `checkEndOfCase` holds.
  */
 import assert from "node:assert/strict";
-import { memoryStore } from "@wovyr/server/internal";
+import { memoryStore, severalDatabases } from "@wovyr/server/internal";
 import { checkEndOfCase, createFaultyStore, createTestEnvironment, FaultPlan, type TestEnvironment } from "@wovyr/testing";
 import { endAttempt, forgetAttempts, isBlocked } from "./activities.ts";
 import { historyText, ModelledRun, type Parent } from "./history.ts";
@@ -32,12 +32,14 @@ export async function play(scenario: Scenario, interruptions: Interruptions = { 
   forgetAttempts();
   const plan = new FaultPlan();
   const refusing = new RefusingStore();
+  // Every third scenario is played over two databases, with children in both.
+  const several = scenario.choices.length % 3 === 2;
   await using env = await createTestEnvironment({
     workflows: [interpreted],
     autoSkip: false,
     seed: scenario.seed,
     evictAlways: interruptions.evictAlways,
-    store: createFaultyStore(refusing.around(memoryStore()), plan),
+    store: createFaultyStore(refusing.around(several ? severalDatabases([memoryStore(), memoryStore()]) : memoryStore()), plan),
   });
   const { runId } = await env.start(interpreted, { part: scenario.program, name: "0" }, { id: "root" });
   const played = new Case(env, plan, refusing, runId, interruptions.losses ?? 10);
@@ -238,7 +240,7 @@ class Case {
   async #rest(): Promise<void> {
     for (;;) {
       await this.#env.settle();
-      for (let tries = 0; !this.#env.engine.ready; tries++) {
+      for (let tries = 0; !this.#env.engine.ready || this.#env.engine.journal.busy; tries++) {
         assert.ok(tries < 100, "the engine does not come back");
         this.#env.clock.advanceTo(this.#env.clock.next ?? this.#env.clock.now());
         await this.#env.settle();

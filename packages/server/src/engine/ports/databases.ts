@@ -17,6 +17,8 @@ export interface Databases {
   unavailable(shard: number): StoreUnavailableError | undefined;
   /** The database that decides on the publications of a tenant. */
   homeOf(tenant: string): number;
+  /** Whether nothing is being brought from one to another at present. */
+  readonly idle: boolean;
   /** `arrived` hears of what came from another database and lies in the inbox of its run now. Returns what ends it. */
   listen(arrived: (arrivals: readonly Arrival[]) => void): () => void;
 }

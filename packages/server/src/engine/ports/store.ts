@@ -448,6 +448,8 @@ export type NodeRow = {
   readonly draining: boolean;
   /** Of its lease, in milliseconds. */
   readonly remaining: number;
+  /** The places of those of several databases in which it is not known to live: it can own nothing there. */
+  readonly absent?: readonly number[];
 };
 
 export type ShardRow = ShardEpoch & {
@@ -468,8 +470,9 @@ export type Membership = {
 };
 
 export type ListFilter = {
-  /** Only runs of this instance. */
+  /** Only runs of this instance; `shard` is its, as in `RunAddress`. */
   readonly id?: string;
+  readonly shard?: number;
   readonly workflow?: string;
   readonly statuses?: readonly StoredStatus[];
   readonly attributes?: Readonly<Record<string, string | number | boolean>>;

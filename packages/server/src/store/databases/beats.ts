@@ -5,7 +5,7 @@
  * 2. A database that does not answer stops only its own shards: what it said last counts while the lease that it gave runs, counted from before the ask, and
  *    after that nobody owns them. A beat waits for it a tenth of the lease, and a second at most, once; while it is silent the others do not wait at all.
  * 3. Shards of which it was told that nobody owns them are given up before they are taken again: their epochs rise, and what was under way for them is void.
- * 4. The nodes are those of all databases. One is draining if any says so.
+ * 4. The nodes are those of all databases, each with those that do not know of it. One is draining if any says so.
  */
 import { WovyrError } from "@wovyr/sdk";
 import {
@@ -166,6 +166,7 @@ export class Beats {
     const now = this.#options.now();
     const first = this.#firsts.get(group) ?? 0;
     const nodes = new Map<string, NodeRow>();
+    const living = said.map(() => new Set<string>());
     const shards = new Map<number, ShardRow>();
     let within = lease;
     for (const [place, last] of said.entries()) {
@@ -176,16 +177,25 @@ export class Beats {
       if (counts && !fresh.has(last)) within = Math.min(within, left);
       if (!counts) lapsed.add(this.#options.databases[place] as Database);
       for (const { owner, ...row } of last.heard.shards) shards.set(row.shard, counts && owner !== undefined ? { ...row, owner } : row);
-      if (counts) for (const each of last.heard.nodes) nodes.set(each.node, together(nodes.get(each.node), each));
+      if (!counts) continue;
+      for (const each of last.heard.nodes) {
+        nodes.set(each.node, together(nodes.get(each.node), each));
+        living[place]?.add(each.node);
+      }
     }
     const unknown = Array.from({ length: count }, (_, slot) => first + slot).filter((shard) => !shards.has(shard));
     for (const shard of unknown) shards.set(shard, { shard, epoch: 0 });
     return {
-      nodes: [...nodes.values()].sort((a, b) => compareText(a.node, b.node)),
+      nodes: [...nodes.values()].map((row) => withAbsence(row, living)).sort((a, b) => compareText(a.node, b.node)),
       shards: [...shards.values()].sort((a, b) => a.shard - b.shard),
       ...(within < lease && { within }),
     };
   }
+}
+
+function withAbsence(row: NodeRow, living: readonly ReadonlySet<string>[]): NodeRow {
+  const absent = [...living.keys()].filter((place) => living[place]?.has(row.node) !== true);
+  return absent.length === 0 ? row : { ...row, absent };
 }
 
 function together(known: NodeRow | undefined, row: NodeRow): NodeRow {

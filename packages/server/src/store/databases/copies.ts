@@ -25,6 +25,10 @@ export class Copies {
     this.#arrived = arrived;
   }
 
+  get idle(): boolean {
+    return this.#pass === undefined;
+  }
+
   /** Brings a publication that is durable at home, and says what came of it there. */
   async bring(publication: Publication): Promise<PublishOutcome> {
     const brought = (await this.all()).get(nameOf(publication));

@@ -11,11 +11,11 @@ export class Database {
   readonly place: number;
   /** Where it is, for messages. */
   readonly label: string;
-  /** Whether it has not answered in time what it was asked last by a beat. */
-  silent = false;
   #store: (Store & { readonly part: StorePart }) | undefined;
-  /** What the last answer was, when it was none. */
+  /** What the last answer was, when it was none. It is asked for often, and made once. */
   #failure: StoreUnavailableError | undefined;
+  #silence: StoreUnavailableError | undefined;
+  readonly #closed: StoreUnavailableError;
   readonly #back: (database: Database) => void;
 
   /** `back` hears when it answers after it did not. */
@@ -23,6 +23,7 @@ export class Database {
     this.place = place;
     this.label = label;
     this.#back = back;
+    this.#closed = this.unavailable("it could not be reached yet");
   }
 
   get store(): (Store & { readonly part: StorePart }) | undefined {
@@ -36,8 +37,13 @@ export class Database {
 
   /** Why it does not. */
   get failure(): StoreUnavailableError | undefined {
-    if (this.#store === undefined) return this.unavailable("it could not be reached yet");
-    return this.silent ? this.unavailable("it does not answer") : this.#failure;
+    return this.#store === undefined ? this.#closed : (this.#silence ?? this.#failure);
+  }
+
+  /** Whether it has not answered in time what it was asked last by a beat. */
+  set silent(silent: boolean) {
+    if (!silent) this.#silence = undefined;
+    else this.#silence ??= this.unavailable("it does not answer");
   }
 
   opened(store: Store & { readonly part: StorePart }): void {
@@ -45,13 +51,13 @@ export class Database {
   }
 
   async ask<T>(call: (store: Store & { readonly part: StorePart }) => Promise<T>): Promise<T> {
-    if (this.silent) throw this.unavailable("it does not answer");
+    if (this.#silence !== undefined) throw this.#silence;
     return this.askAnyway(call);
   }
 
   /** Also when it was silent. */
   async askAnyway<T>(call: (store: Store & { readonly part: StorePart }) => Promise<T>): Promise<T> {
-    if (this.#store === undefined) throw this.unavailable("it could not be reached yet");
+    if (this.#store === undefined) throw this.#closed;
     try {
       const answer = await call(this.#store);
       if (this.#failure !== undefined) {

@@ -35,9 +35,18 @@ async function open(providers: readonly StoreProvider[], options: StoreOptions):
     const id = await joinSet(databases);
     for (const { store, label } of databases)
       if (store === undefined) options.log.warn(`the database ${label} cannot be reached; its shards wait, those of the others do not`);
-    const store = new SeveralDatabases(providers[0]?.kind ?? "", databases, options, (database) =>
-      openOne(database, providers, options, async (part) => checkMember(database, (await part.inspect()).member, id, databases.length)),
-    );
+    const openLate = async (database: Database) => {
+      const check = async (part: StorePart) => checkMember(database, (await part.inspect()).member, id, databases.length);
+      try {
+        await openOne(database, providers, options, check);
+      } catch (error) {
+        if (error instanceof StoreUnavailableError) throw error;
+        // The others work already.
+        options.log.warn(`the database ${database.label} cannot be used`, { error });
+        throw database.unavailable((error as Error).message);
+      }
+    };
+    const store = new SeveralDatabases(providers[0]?.kind ?? "", databases, options, openLate);
     back = (database) => store.back(database);
     return store;
   } catch (error) {

@@ -25,6 +25,11 @@ export class Publishing {
     this.#copies = databases.map((home) => databases.map((target) => new Copies(home, target, arrived)));
   }
 
+  /** Whether no copies are being brought. */
+  get idle(): boolean {
+    return this.#copies.every((targets) => targets.every(({ idle }) => idle));
+  }
+
   async publish(publication: Publication): Promise<PublishOutcome> {
     const home = this.#databases[this.#homeOf(publication.tenant)] as Database;
     const others = this.#databases.filter((database) => database !== home);

@@ -24,15 +24,22 @@ type Row = Omit<OutboxRow, "position">;
 type Sent = { readonly source: Database; readonly row: Row };
 type Message = Exclude<Parcel, { kind: "publication" }>;
 
-/** Rows that are brought at once, and that wait in memory. */
+/** What is brought at once, and what waits in memory: rows, and characters of their facts. */
 const batchRows = 500;
+const batchBytes = 4 * 1024 * 1024;
 const queueRows = 20_000;
+const queueBytes = 32 * 1024 * 1024;
+/** Rows that are read at once. */
+const pageRows = 100;
 
 export class Relay {
   readonly #options: RelayOptions;
   #queue: Sent[] = [];
+  #queueBytes = 0;
   /** Whether there may be rows that are not in the queue; then it is empty. */
   #behind = false;
+  /** Whether anything was written since the last look began. */
+  #missed = false;
   #working = false;
   #closed = false;
 
@@ -43,22 +50,25 @@ export class Relay {
   /** Rows that a commit has just written, in their order. */
   offer(source: Database, rows: readonly Row[]): void {
     if (rows.length === 0 || this.#closed) return;
-    if (this.#queue.length + rows.length > queueRows) this.#behind = true;
-    if (this.#behind) this.#queue = [];
-    else for (const row of rows) this.#queue.push({ source, row });
     this.#missed = true;
+    for (const row of rows) this.#queueBytes += sizeOf(row);
+    if (this.#queue.length + rows.length > queueRows || this.#queueBytes > queueBytes) this.#behind = true;
+    if (this.#behind) this.#forget();
+    else for (const row of rows) this.#queue.push({ source, row });
     void this.#work();
   }
-
-  /** Whether anything was written since the last look began. */
-  #missed = false;
 
   /** There may be rows in the outboxes that this process has not written, or has not kept. */
   look(): void {
     this.#behind = true;
     this.#missed = true;
-    this.#queue = [];
+    this.#forget();
     void this.#work();
+  }
+
+  /** Whether nothing is being brought or looked for; what waits for a database that is away waits for a beat. */
+  get idle(): boolean {
+    return !this.#working;
   }
 
   /** The database may be back. */
@@ -68,7 +78,7 @@ export class Relay {
 
   close(): void {
     this.#closed = true;
-    this.#queue = [];
+    this.#forget();
   }
 
   async #work(): Promise<void> {
@@ -77,11 +87,11 @@ export class Relay {
     try {
       while (!this.#closed && (this.#behind || this.#queue.length > 0)) {
         if (this.#behind) await this.#findAll();
-        else await this.#bring(this.#queue.splice(0, batchRows));
+        else await this.#bring(this.#take());
       }
     } catch (error) {
       this.#behind = true;
-      this.#queue = [];
+      this.#forget();
       if (!(error instanceof StoreUnavailableError))
         this.#options.log.warn(`messages for the database ${this.#options.target.label} could not be brought; it is tried again`, {
           error,
@@ -89,6 +99,18 @@ export class Relay {
     } finally {
       this.#working = false;
     }
+  }
+
+  /** What is in the queue is in the outboxes as well. */
+  #forget(): void {
+    this.#queue = [];
+    this.#queueBytes = 0;
+  }
+
+  #take(): readonly Sent[] {
+    const taken = this.#queue.splice(0, batchSize(this.#queue));
+    for (const { row } of taken) this.#queueBytes -= sizeOf(row);
+    return taken;
   }
 
   /** Until a whole look has found everything that was there when it ended. */
@@ -114,10 +136,10 @@ export class Relay {
     const shards = owned(source.place);
     if (shards.length === 0) return;
     for (let after = 0; !this.#closed; ) {
-      const page = await source.ask((store) => store.part.listOutbox(target.place, shards, { after, limit: batchRows }));
-      await this.#bring(page.map((row) => ({ source, row })));
+      const page = await source.ask((store) => store.part.listOutbox(target.place, shards, { after, limit: pageRows }));
+      for (let left = page.map((row) => ({ source, row })); left.length > 0; ) await this.#bring(left.splice(0, batchSize(left)));
       const last = page.at(-1);
-      if (last === undefined || page.length < batchRows) return;
+      if (last === undefined || page.length < pageRows) return;
       after = last.position;
     }
   }
@@ -143,4 +165,18 @@ export class Relay {
     arrived(arrivals);
     for (const [source, rows] of bySource) await source.ask((store) => store.part.dropOutbox(rows));
   }
+}
+
+function sizeOf({ parcel }: Row): number {
+  return parcel.kind === "publication" ? 0 : parcel.kind === "send" ? parcel.message.fact.length : parcel.child.start.fact.length;
+}
+
+/** How many of the first rows are brought at once: one at least. */
+function batchSize(rows: readonly Sent[]): number {
+  let bytes = 0;
+  for (const [at, { row }] of rows.entries()) {
+    bytes += sizeOf(row);
+    if (at > 0 && (at === batchRows || bytes > batchBytes)) return at;
+  }
+  return rows.length;
 }

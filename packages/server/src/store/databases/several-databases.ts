@@ -82,8 +82,12 @@ export class SeveralDatabases implements Store {
     this.#databases = databases;
     this.#options = options;
     this.#placeOf = (shard) => shard % length;
+    const isIdle = () => this.#relays.every(({ idle }) => idle) && this.#publishing.idle;
     this.databases = {
       count: length,
+      get idle() {
+        return isIdle();
+      },
       placeOf: this.#placeOf,
       unavailable: (shard) => this.#of(shard).failure,
       homeOf: (tenant) => shardHash(tenant, "") % length,
@@ -182,16 +186,23 @@ export class SeveralDatabases implements Store {
   async #commitPart(database: Database, { fence }: Flush, turns: Flush["turns"]): Promise<FlushOutcome> {
     const own = turns.map((turn) => ownPart(turn, this.#placeOf));
     const ownFence = fence.filter(({ shard }) => this.#placeOf(shard) === database.place);
+    const saying = own.filter(({ outbox }) => outbox !== undefined);
     try {
       const outcome = await database.ask((store) => store.commit({ fence: ownFence, turns: own }));
-      for (const turn of own) if (turn.outbox !== undefined && outcome.done.has(turn.run)) this.#offer(database, turn);
+      const isDone = ({ run }: Flush["turns"][number]) => outcome.done.has(run);
+      // One that is refused may have been written by an earlier try, whose outcome was unknown.
+      if (!saying.every(isDone)) this.#lookForAll();
+      for (const turn of saying) if (isDone(turn)) this.#offer(database, turn);
       return outcome;
     } catch (error) {
-      // What it has put into the outbox, if anything, is to be found there.
-      if (error instanceof StoreUnavailableError && own.some(({ outbox }) => outbox !== undefined))
-        for (const relay of this.#relays) relay.look();
+      if (error instanceof StoreUnavailableError && saying.length > 0) this.#lookForAll();
       throw error;
     }
+  }
+
+  /** Something may be in an outbox that nobody has told of. */
+  #lookForAll(): void {
+    for (const relay of this.#relays) relay.look();
   }
 
   #offer(source: Database, turn: Flush["turns"][number]): void {
@@ -280,7 +291,7 @@ export class SeveralDatabases implements Store {
   }
 
   async listInstances(tenant: string, filter: ListFilter, page: { after?: string; limit: number }) {
-    const pages = await askAll(this.#databases, (store) => store.listInstances(tenant, filter, page));
+    const pages = await askAll(this.#where(filter), (store) => store.listInstances(tenant, filter, page));
     return mergePages(pages, (a, b) => compareText(b.run, a.run), page.limit);
   }
 
@@ -436,7 +447,7 @@ export class SeveralDatabases implements Store {
   }
 
   /** Where a run may be. */
-  #where({ shard }: RunAddress): readonly Database[] {
+  #where({ shard }: { readonly shard?: number | undefined }): readonly Database[] {
     return shard === undefined ? this.#databases : [this.#of(shard)];
   }
 
