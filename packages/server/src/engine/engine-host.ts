@@ -6,6 +6,7 @@
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import type { Operations, StartResponse } from "@wovyr/sdk/internal";
+import { answering } from "./answering.ts";
 import { Engine, type EngineOptions } from "./engine.ts";
 import { type Store, type StoreProvider, StoreUnavailableError } from "./ports/store.ts";
 import { forwardedOperations, routedOperations } from "./routed-operations.ts";
@@ -65,7 +66,10 @@ export class EngineHost {
   operations(tenant: string): Operations {
     const known = this.#operations.get(tenant);
     if (known !== undefined) return known;
-    const made = routedOperations(tenant, () => this.engine, this.#startsInFlight);
+    const made = answering(
+      routedOperations(tenant, () => this.engine, this.#startsInFlight),
+      this.#options.clock,
+    );
     this.#operations.set(tenant, made);
     return made;
   }
@@ -74,7 +78,10 @@ export class EngineHost {
   forwarded(tenant: string): Operations {
     const known = this.#forwarded.get(tenant);
     if (known !== undefined) return known;
-    const made = forwardedOperations(tenant, () => this.engine, this.#startsInFlight);
+    const made = answering(
+      forwardedOperations(tenant, () => this.engine, this.#startsInFlight),
+      this.#options.clock,
+    );
     this.#forwarded.set(tenant, made);
     return made;
   }

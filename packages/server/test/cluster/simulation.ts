@@ -44,6 +44,8 @@ export class SimulatedNode {
   readonly logs: string[] = [];
   /** Whether its calls of the store fail. */
   cutOff = false;
+  /** While it is there, calls of the store go out when it resolves. */
+  silence: Promise<void> | undefined;
   /** A method of the store: when it is called next, the node freezes before the call arrives. */
   freezeAt: string | undefined;
   readonly #cluster: Cluster;
@@ -152,6 +154,7 @@ export class SimulatedNode {
     return storeAround(store, async (name, args, call) => {
       if (name === "close") return call();
       await this.#turn();
+      if (this.silence !== undefined) await this.silence;
       await this.#cluster.latency();
       if (name === this.freezeAt) this.freeze();
       await this.#turn();
