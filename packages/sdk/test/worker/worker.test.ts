@@ -375,6 +375,10 @@ test("the options of a worker are checked", async () => {
   assert.equal(await code({ activities: [work], concurrency: 0 }), "INVALID_OPTION");
   assert.equal(await code({ activities: [work], lease: "1ms" }), "INVALID_OPTION");
   assert.equal(await code({ activities: [work], labels: ["no space"] }), "INVALID_OPTION");
+  assert.equal(await code({ activities: [work], queues: Array.from({ length: 65 }, (_, n) => `q${n}`) }), "INVALID_OPTION");
+  assert.equal(await code({ activities: [work], release: "" }), "INVALID_OPTION");
+  assert.equal(await code({ activities: [work], url: "http://user:secret@host" }), "INVALID_OPTION");
+  assert.throws(() => activity("t", { requires: ["gpu"] }, async () => {}), /names no queue/);
   assert.equal(await code({ activities: [work], colour: "red" }), "INVALID_OPTION");
   assert.equal(await code({ activities: [work], url: "nowhere" }), "INVALID_OPTION");
   assert.throws(() => activity("t", { queue: "q", semantics: "transactional" }, async () => {}), /transactional/);
