@@ -43,7 +43,7 @@ export { checkedKey, idempotencyKeyPattern } from "./model/idempotency-key.ts";
 export * from "./model/instance-state.ts";
 export * from "./model/name.ts";
 export { isUndoing, ofRun } from "./model/open-compensation.ts";
-export { checkOptions, wholeNumber } from "./model/option.ts";
+export { checkFlag, checkOptions, wholeNumber } from "./model/option.ts";
 export * from "./model/payload.ts";
 export * from "./model/plain-json.ts";
 export * from "./model/priority.ts";

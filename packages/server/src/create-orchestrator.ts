@@ -5,12 +5,14 @@ import type { Client } from "@wovyr/sdk/client";
 import {
   baseUrl,
   checkClassifier,
+  checkCodec,
   checkName,
   checkOptions,
   clientOver,
   type Duration,
   defaultLimits,
   milliseconds,
+  millisecondsWithin,
   type PayloadCodec,
   rememberSites,
   resolveRetry,
@@ -64,9 +66,9 @@ export type OrchestratorOptions = {
   readonly tenantLimits?: TenantLimitOptions | undefined;
   /** Default: lines on standard error, from `warn` up. */
   readonly log?: EngineLog | undefined;
-  /** How long a node is taken to live without saying so, and so how long a takeover from a dead machine takes; default 10 s. */
+  /** How long a node is taken to live without saying so, and so how long a takeover from a dead machine takes: 250 ms to 10 minutes, default 10 s. */
   readonly lease?: Duration | undefined;
-  /** How long an event that was published is kept for waits that are opened later, and its idempotency key with it; default 7 days. */
+  /** How long an event that was published is kept for waits that are opened later, and its idempotency key with it: 1 s or more, default 7 days. */
   readonly publicationRetention?: Duration | undefined;
   /** How long `close()` waits for activities that run; default 10 s. */
   readonly shutdownGrace?: Duration | undefined;
@@ -174,6 +176,9 @@ const defaultCaps = {
   cachedInstances: 50_000,
   cachedBytes: 256 * 1024 * 1024,
 };
+/** A node tells of itself three times in it, and whoever waits for a dead one waits so long. */
+const leaseBounds = ["250ms", "10 minutes"] as const;
+const publicationBounds = ["1s", "36525 days"] as const;
 const defaultHost = "127.0.0.1";
 const defaultPort = 7420;
 const shortestSecret = 16;
@@ -192,6 +197,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     throw new WovyrError("store must be what memoryStore(), pgliteStore() or postgresStore() returned", { code: "INVALID_OPTION" });
   resolveRetry(options.retry);
   checkClassifier(options.classify, "createOrchestrator");
+  checkCodec(options.codec, "createOrchestrator");
   rememberSites(options.rememberLines ?? process.env.NODE_ENV !== "production");
   const registry = new Registry(definitionsOf(options.workflows));
   const log = options.log ?? consoleLog("warn");
@@ -221,14 +227,18 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     retention: options.retention === undefined ? undefined : retentionTimes(options.retention),
     guard,
     memoryIsShort: heapIsShort,
-    group: options.group ?? "default",
+    group: checkName(options.group ?? "default", "the name of the group"),
     release: options.release === undefined ? undefined : checkName(options.release, "release"),
     shards: shardsOfGroup,
     node: processName(machine, process.pid, nanoid(8)),
     url: () => address,
     peers: new HttpPeers({ secret, host: machine }),
-    lease: milliseconds(options.lease ?? "10s", "lease"),
-    publicationRetention: milliseconds(options.publicationRetention ?? defaultPublicationRetention, "publicationRetention"),
+    lease: millisecondsWithin(options.lease ?? "10s", leaseBounds, "lease"),
+    publicationRetention: millisecondsWithin(
+      options.publicationRetention ?? defaultPublicationRetention,
+      publicationBounds,
+      "publicationRetention",
+    ),
     deadOwners: (owners) => deadProcesses(owners, machine),
     turnBegan: (run, tail) => watchdog?.began(run, tail),
     opened: (store) => {

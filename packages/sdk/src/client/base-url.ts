@@ -13,5 +13,14 @@ export function baseUrl(url: string | URL, what: string): string {
   }
   if (base.protocol !== "http:" && base.protocol !== "https:")
     throw new WovyrError(`${what} must begin with http or https, not ${base.protocol}`, { code: "INVALID_OPTION" });
+  const extra = [
+    (base.username !== "" || base.password !== "") && "a user or a password",
+    base.search !== "" && "a query",
+    base.hash !== "" && "a fragment",
+  ].filter((part) => part !== false);
+  if (extra.length > 0)
+    throw new WovyrError(`${what} must be origin and path alone, such as "https://host:7420/wovyr", without ${extra.join(" and ")}`, {
+      code: "INVALID_OPTION",
+    });
   return `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
 }

@@ -146,7 +146,14 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
     checkName(queue, `the queue of ${what}`);
     checkQueued(options, what);
   }
-  if (requires !== undefined) checkLabels(requires, `what ${what} requires`);
+  if (requires !== undefined) {
+    checkLabels(requires, `what ${what} requires`);
+    if (queue === undefined)
+      throw new WovyrError(
+        `${what} requires labels of its worker and names no queue, so that the orchestrator itself would run it: give it a queue as well`,
+        { code: "INVALID_OPTION" },
+      );
+  }
   if (priority !== undefined) checkPriority(priority, `the priority of ${what}`);
   return Object.freeze({
     name,

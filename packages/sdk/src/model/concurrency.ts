@@ -1,5 +1,6 @@
 /** How much of something runs at once, over all nodes. */
 import { WovyrError } from "./errors.ts";
+import { keyProblem } from "./event-key.ts";
 import { checkName } from "./name.ts";
 import { checkOptions, oneOf, wholeNumber } from "./option.ts";
 
@@ -46,8 +47,6 @@ export function checkKeyFunction<Input>(key: (input: Input) => string, what: str
   throw new WovyrError(`${what} must be a function of the input that returns a text`, { code: "INVALID_OPTION" });
 }
 
-const longestKey = 255;
-
 /** What a key function makes of an input. Throws INVALID_OPTION for whatever is no text of 1 to 255 characters. */
 export function keyOf(key: (input: never) => string, input: unknown, what: string): string {
   let made: unknown;
@@ -61,14 +60,7 @@ export function keyOf(key: (input: never) => string, input: unknown, what: strin
   }
   const problem = keyProblem(made);
   if (problem === undefined) return made as string;
-  throw new WovyrError(`${what} must return a text of 1 to ${longestKey} characters without control characters, not ${problem}`, {
+  throw new WovyrError(`${what} must return a text of 1 to 255 characters without control characters, not ${problem}`, {
     code: "INVALID_OPTION",
   });
-}
-
-function keyProblem(made: unknown): string | undefined {
-  if (typeof made !== "string") return typeof made;
-  if (made.length === 0 || made.length > longestKey) return `one of ${made.length}`;
-  const isPlain = made.isWellFormed() && [...made].every((character) => character >= " " && character !== "\u007f");
-  return isPlain ? undefined : "one that holds some";
 }

@@ -54,6 +54,13 @@ export function milliseconds(value: Duration, what = "duration"): number {
   return refuse(what, value, "is no duration");
 }
 
+/** The same between two bounds; throws INVALID_OPTION beyond them. */
+export function millisecondsWithin(value: Duration, [least, most]: readonly [least: Duration, most: Duration], what: string): number {
+  const exact = milliseconds(value, what);
+  if (exact >= milliseconds(least) && exact <= milliseconds(most)) return exact;
+  throw new WovyrError(`${what} must be from ${least} to ${most}, not ${shown(value)}`, { code: "INVALID_OPTION" });
+}
+
 const longestText = 64;
 const perUnit: Readonly<Record<string, number>> = {
   ms: 1,

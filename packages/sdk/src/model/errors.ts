@@ -83,6 +83,8 @@ export const errorCodes = {
   NOT_OWNER: { status: 503, retryable: true },
   OWNER_UNREACHABLE: { status: 503, retryable: true },
   CLUSTER_MISCONFIGURED: { status: 503, retryable: true },
+  UNAUTHENTICATED: { status: 401, retryable: false },
+  FORBIDDEN: { status: 403, retryable: false },
   CLUSTER_SECRET_REFUSED: { status: 403, retryable: false },
   UNREACHABLE: { status: 503, retryable: true },
   INTERNAL: { status: 500, retryable: false },

@@ -24,6 +24,14 @@ export function wholeNumber(value: unknown, least: number, what: string, most = 
   );
 }
 
+/** Throws INVALID_OPTION unless `value` is true, false or undefined. */
+export function checkFlag(value: unknown, what: string): void {
+  if (value === undefined || typeof value === "boolean") return;
+  throw new WovyrError(`${what} must be true or false, not ${typeof value === "string" ? JSON.stringify(value) : typeof value}`, {
+    code: "INVALID_OPTION",
+  });
+}
+
 /** Returns `value` when it is one of `choices`; throws INVALID_OPTION, which names the option `what`. */
 export function oneOf<Text extends string>(value: Text, choices: readonly Text[], what: string): Text {
   if (choices.includes(value)) return value;

@@ -6,7 +6,7 @@
  * 3. Every decoding gives a fresh value, whose prototypes no text can reach.
  * 4. Size, depth and the number of values are bounded on both sides.
  */
-import { PayloadError } from "./errors.ts";
+import { PayloadError, WovyrError } from "./errors.ts";
 import type { Payload } from "./history.ts";
 import { readRich, writeRich } from "./rich-text.ts";
 import { maxExcess, Survey } from "./survey.ts";
@@ -19,6 +19,16 @@ export interface PayloadCodec {
   readonly name: string;
   encode(payload: Payload): Payload | Promise<Payload>;
   decode(payload: Payload): Payload | Promise<Payload>;
+}
+
+/** Throws INVALID_OPTION. */
+export function checkCodec(codec: PayloadCodec | undefined, what: string): void {
+  if (codec === undefined) return;
+  const { name, encode, decode } = (codec ?? {}) as Partial<PayloadCodec>;
+  if (typeof name === "string" && typeof encode === "function" && typeof decode === "function") return;
+  throw new WovyrError(`the \`codec\` of ${what} must be a payload codec: { name, encode, decode }`, {
+    code: "INVALID_OPTION",
+  });
 }
 
 const richPrefix = "~";

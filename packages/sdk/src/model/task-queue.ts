@@ -9,6 +9,9 @@ export const workerLossLimit = 5;
 /** Labels that one worker may have, and one activity ask for. */
 export const mostLabels = 64;
 
+/** Queues that one worker may take tasks from. */
+export const mostQueues = 64;
+
 /** What an activity says of itself that the process of the orchestrator keeps to. */
 type KeptHere = {
   readonly semantics?: Semantics | undefined;

@@ -45,5 +45,52 @@ export function isNameSchema(schema: TSchema): boolean {
   return schema.title === nameSchema.title;
 }
 
+/** What a value must be, by the constraints of its schema: its description says what it is for, unless only that can tell the rule. */
+export function ruleOf(schema: TSchema): string | undefined {
+  const {
+    minimum = Number.NEGATIVE_INFINITY,
+    maximum = Number.POSITIVE_INFINITY,
+    minItems = 0,
+    maxItems = Number.POSITIVE_INFINITY,
+  } = schema;
+  switch (schema[Kind]) {
+    case "wovyr:duration":
+      return `a duration: ${durationText}`;
+    case "Integer":
+      return `a whole number${rangeOf(minimum, maximum)}`;
+    case "Number":
+      return `a number${rangeOf(minimum, maximum)}`;
+    case "Boolean":
+      return "true or false";
+    case "Object":
+    case "Record":
+      return "an object";
+    case "Array":
+      return minItems === 0 && maxItems === Number.POSITIVE_INFINITY ? "a list" : `a list of ${countOf(minItems, maxItems)} items`;
+    case "String":
+      if (schema.pattern === undefined)
+        return schema.maxLength === undefined ? "a text" : `a text of ${countOf(schema.minLength, schema.maxLength)} characters`;
+  }
+  return schema.description;
+}
+
+const rangeOf = (least: number, most: number): string =>
+  Number.isFinite(most)
+    ? Number.isFinite(least)
+      ? ` from ${grouped(least)} to ${grouped(most)}`
+      : ` of at most ${grouped(most)}`
+    : Number.isFinite(least)
+      ? ` of at least ${grouped(least)}`
+      : "";
+
+const countOf = (least = 0, most = Number.POSITIVE_INFINITY): string =>
+  Number.isFinite(most)
+    ? least === 0
+      ? `at most ${grouped(most)}`
+      : `${grouped(least)} to ${grouped(most)}`
+    : `at least ${grouped(least)}`;
+
+const grouped = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ",");
+
 /** Any JSON value. */
 export const anyValue = Type.Unknown();

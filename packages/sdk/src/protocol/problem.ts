@@ -24,7 +24,7 @@ export type Problem = {
 const tellable: ReadonlySet<ErrorCode> = new Set(["SHUTTING_DOWN", "NOT_OWNER", "OWNER_UNREACHABLE", "CLUSTER_MISCONFIGURED", "TIMED_OUT"]);
 
 const untold: Partial<Record<ErrorCode, string>> = {
-  STORE_UNAVAILABLE: "The store cannot be reached at the moment.",
+  STORE_UNAVAILABLE: "The store cannot be reached, or does not answer, at the moment.",
 };
 
 /** The problem that an error is; `base` is the pointer to the value whose validation may have failed. */
@@ -69,6 +69,8 @@ const gatewayStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 function codeOfStatus(status: number): ErrorCode {
   if (status === 429) return "OVERLOADED";
   if (gatewayStatuses.has(status)) return "UNREACHABLE";
+  if (status === 401) return "UNAUTHENTICATED";
+  if (status === 403) return "FORBIDDEN";
   if (status === 413) return "BODY_TOO_LARGE";
   return status >= 500 ? "INTERNAL" : "MALFORMED_REQUEST";
 }

@@ -1,6 +1,6 @@
 /** The shapes of bodies that workers send and receive, as JSON (the plain view). */
 import { type Static, Type } from "@sinclair/typebox";
-import { mostLabels } from "../model/task-queue.ts";
+import { mostLabels, mostQueues } from "../model/task-queue.ts";
 import { anyValue, choice, durationSchema, nameSchema, timestamp } from "./kinds.ts";
 import { FailureSchema } from "./schemas.ts";
 import { workerStates } from "./task-operations.ts";
@@ -22,7 +22,7 @@ const longestList = 1_000;
 export const PollBody = Type.Object(
   {
     worker: nameSchema,
-    queues: Type.Optional(Type.Array(nameSchema, { maxItems: 63, description: "Further queues to take tasks from" })),
+    queues: Type.Optional(Type.Array(nameSchema, { maxItems: mostQueues - 1, description: "Further queues to take tasks from" })),
     activities: Type.Optional(
       Type.Array(nameSchema, { maxItems: longestList, description: "Activities that the worker has; default: whatever comes" }),
     ),
@@ -80,7 +80,7 @@ export const TaskAnswer = Type.Object({ token: nameSchema }, { $id: "TaskSettled
 export const WorkerHeartbeatBody = Type.Object(
   {
     state: told,
-    queues: Type.Array(nameSchema, { maxItems: 64 }),
+    queues: Type.Array(nameSchema, { maxItems: mostQueues }),
     activities: Type.Optional(Type.Array(nameSchema, { maxItems: longestList })),
     labels: Type.Optional(labels),
     release: Type.Optional(Type.String({ maxLength: 255 })),

@@ -1,10 +1,10 @@
 import type { ActivityDefinition } from "../define/activity-definition.ts";
 import type { Log } from "../define/log.ts";
-import { milliseconds } from "../model/duration.ts";
+import { millisecondsWithin } from "../model/duration.ts";
 import { WovyrError } from "../model/errors.ts";
 import { checkName } from "../model/name.ts";
 import { wholeNumber } from "../model/option.ts";
-import { checkLabels, checkQueued } from "../model/task-queue.ts";
+import { checkLabels, checkQueued, mostQueues } from "../model/task-queue.ts";
 import type { WorkerOptions } from "./worker-options.ts";
 
 /** The options of a worker, checked and with their defaults. */
@@ -23,8 +23,8 @@ export type ResolvedWorker = {
 const defaultConcurrency = 10;
 const mostConcurrency = 10_000;
 const defaultLease = 15_000;
-const shortestLease = 1_000;
-const longestLease = 600_000;
+const leaseBounds = ["1s", "10 minutes"] as const;
+const longestRelease = 255;
 /** Milliseconds that the server may take to answer where a lease would allow for more. */
 const longestAnswer = 15_000;
 
@@ -42,11 +42,13 @@ export function resolveWorker(options: Omit<WorkerOptions, "url" | "apiKey" | "f
   const queues = [...new Set(options.queues ?? named)];
   if (queues.length === 0)
     throw new WovyrError("createWorker needs `queues: [ … ]`: none of its activities names a queue", { code: "INVALID_OPTION" });
+  if (queues.length > mostQueues)
+    throw new WovyrError(`a worker takes tasks from at most ${mostQueues} queues, not ${queues.length}`, { code: "INVALID_OPTION" });
   for (const queue of queues) checkName(queue, "the name of a queue");
   checkLabels(labels, "the labels of a worker");
-  const lease = milliseconds(options.lease ?? defaultLease, "lease");
-  if (lease < shortestLease || lease > longestLease)
-    throw new WovyrError("lease must be from 1 s to 10 minutes", { code: "INVALID_OPTION" });
+  if (release !== undefined && (typeof release !== "string" || release === "" || release.length > longestRelease))
+    throw new WovyrError(`release must be a text of 1 to ${longestRelease} characters`, { code: "INVALID_OPTION" });
+  const lease = millisecondsWithin(options.lease ?? defaultLease, leaseBounds, "lease");
   return {
     id: checkName(id, "the id of a worker"),
     activities,

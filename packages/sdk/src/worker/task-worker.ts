@@ -4,7 +4,8 @@
  * 1. It asks for as many tasks as it has places, and never has more.
  * 2. Three times within a lease it tells of itself and of its tasks, whatever they do: one that blocks the process loses them.
  * 3. A server that is away is asked again, with jitter, for ever; what it refuses for good ends the worker.
- * 4. When it is stopped it takes no more, ends what it has within its grace and hands back the rest at once.
+ * 4. One that answers at once, and with nothing, is asked more and more seldom, once a second at least.
+ * 5. When it is stopped it takes no more, ends what it has within its grace and hands back the rest at once.
  */
 import { delayAfter, pause } from "../client/retry.ts";
 import { milliseconds } from "../model/duration.ts";
@@ -17,6 +18,11 @@ import type { StopOptions, Worker } from "./worker-options.ts";
 /** Milliseconds that one poll waits. */
 const pollWait = 30_000;
 const defaultGrace = 30_000;
+/** Milliseconds: an empty answer that comes sooner was not waited for. */
+const earlyAnswer = 1_000;
+const earlyRetry = { maxAttempts: 1_000, maxDuration: 0, initialDelay: 50, maxDelay: 1_000 };
+/** Early answers in a row after which it is told. */
+const tellingEarly = 10;
 const pollRetry = { maxAttempts: 1_000, maxDuration: 0, initialDelay: 200, maxDelay: 5_000 };
 
 export class TaskWorker implements Worker {
@@ -65,16 +71,23 @@ export class TaskWorker implements Worker {
   async #work(): Promise<void> {
     void this.#beat();
     try {
-      for (let failures = 0; !this.#stopping.signal.aborted; ) {
+      for (let failures = 0, early = 0; !this.#stopping.signal.aborted; ) {
         const places = this.#worker.concurrency - this.#held.size;
         if (places <= 0) {
           await this.#place();
           continue;
         }
         try {
-          await this.#poll(places);
+          const asked = performance.now();
+          const given = await this.#poll(places);
           failures = 0;
           this.#isAway = false;
+          early = given > 0 || performance.now() - asked >= earlyAnswer ? 0 : early + 1;
+          if (early === tellingEarly)
+            this.#worker.log.warn(
+              "the server answers polls at once, and with nothing, instead of waiting for tasks; it is asked less often",
+            );
+          if (early > 0) await pause(delayAfter(earlyRetry, early, undefined), this.#stopping.signal).catch(() => undefined);
         } catch (error) {
           if (this.#stopping.signal.aborted) break;
           if (isFinal(error)) throw error;
@@ -91,7 +104,8 @@ export class TaskWorker implements Worker {
     await this.#stop;
   }
 
-  async #poll(max: number): Promise<void> {
+  /** Resolves with how many tasks it got. */
+  async #poll(max: number): Promise<number> {
     const { queues, activities, labels, lease } = this.#worker;
     const since = performance.now();
     if (this.#state === "Starting") this.#state = "Idle";
@@ -109,6 +123,7 @@ export class TaskWorker implements Worker {
     // A lease began at the earliest when the server answered, but no sooner than it was asked.
     const begun = Math.max(since, performance.now() - lease / beatsPerLease);
     for (const task of tasks) this.#take(task, begun);
+    return tasks.length;
   }
 
   #take(task: ActivityTask, since: number): void {
@@ -219,5 +234,7 @@ export class TaskWorker implements Worker {
 /** What asking again does not change. */
 function isFinal(error: unknown): boolean {
   if (!(error instanceof ApiError)) return true;
-  return !error.retryable && error.status >= 400 && error.status < 500 && error.status !== 404 && error.status !== 408;
+  // A 404 that no orchestrator said may be that of a load balancer which has none at the moment.
+  if (error.status === 404) return error.code === "ROUTE_NOT_FOUND";
+  return !error.retryable && error.status >= 400 && error.status < 500 && error.status !== 408;
 }

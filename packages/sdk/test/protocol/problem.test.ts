@@ -60,6 +60,8 @@ test("an answer that is no problem of ours still becomes an error that says whet
   assert.deepEqual(parts(errorOfProblem(429, null)), ["OVERLOADED", 429, true]);
   assert.deepEqual(parts(errorOfProblem(413, { code: 5, errors: "none" })), ["BODY_TOO_LARGE", 413, false]);
   assert.deepEqual(parts(errorOfProblem(500, [])), ["INTERNAL", 500, false]);
+  assert.deepEqual(parts(errorOfProblem(401, "<html>")), ["UNAUTHENTICATED", 401, false]);
+  assert.deepEqual(parts(errorOfProblem(403, undefined)), ["FORBIDDEN", 403, false]);
   assert.deepEqual(parts(errorOfProblem(404, {})), ["MALFORMED_REQUEST", 404, false]);
 });
 

@@ -313,14 +313,42 @@ test("a server that is away is asked again; one that refuses the worker for good
       assert.ok(polls >= 3, String(polls));
     },
   );
-  const refusing = new Server();
-  refusing.onPoll = async () => {
-    throw new ApiError("no", { code: "INVALID_NAME" });
+  for (const code of ["INVALID_NAME", "ROUTE_NOT_FOUND", "UNAUTHENTICATED", "FORBIDDEN"] as const) {
+    const refusing = new Server();
+    refusing.onPoll = async () => {
+      throw new ApiError("no", { code });
+    };
+    const work = activity("work", { queue: "q" }, async () => {});
+    const worker = new TaskWorker(refusing, resolveWorker({ activities: [work], log: silent }, "x"));
+    await assert.rejects(worker.run(), (error: ApiError) => error.code === code);
+    assert.equal(worker.state, "Stopped");
+  }
+});
+
+test("a server that answers polls at once and with nothing is not asked in a circle", async () => {
+  const server = new Server();
+  let polls = 0;
+  let wakeAt = 12;
+  server.pollTasks = async () => {
+    polls += 1;
+    return polls === wakeAt ? [task(1)] : [];
   };
-  const work = activity("work", { queue: "q" }, async () => {});
-  const worker = new TaskWorker(refusing, resolveWorker({ activities: [work], log: silent }, "x"));
-  await assert.rejects(worker.run(), (error: ApiError) => error.code === "INVALID_NAME");
-  assert.equal(worker.state, "Stopped");
+  const warned: string[] = [];
+  const work = activity("work", { queue: "q" }, async (n: number) => n);
+  const log = { ...silent, warn: (message: string) => warned.push(message) };
+  const worker = new TaskWorker(server, resolveWorker({ activities: [work], log }, "x"));
+  const began = performance.now();
+  const running = worker.run();
+  await server.until(() => server.completed.length === 1);
+  // The waits of eleven answers: 50 ms twofold up to a second, each by chance between nothing and that.
+  assert.ok(performance.now() - began > 100, `12 polls in ${performance.now() - began} ms`);
+  assert.deepEqual(
+    warned.map((message) => /answers polls at once/.test(message)),
+    [true],
+  );
+  wakeAt = 0;
+  await worker.stop();
+  await running;
 });
 
 test("a worker that stops lets its tasks end, and hands back those that do not; what runs once at most has an unknown outcome", async () => {
@@ -375,6 +403,10 @@ test("the options of a worker are checked", async () => {
   assert.equal(await code({ activities: [work], concurrency: 0 }), "INVALID_OPTION");
   assert.equal(await code({ activities: [work], lease: "1ms" }), "INVALID_OPTION");
   assert.equal(await code({ activities: [work], labels: ["no space"] }), "INVALID_OPTION");
+  assert.equal(await code({ activities: [work], queues: Array.from({ length: 65 }, (_, n) => `q${n}`) }), "INVALID_OPTION");
+  assert.equal(await code({ activities: [work], release: "" }), "INVALID_OPTION");
+  assert.equal(await code({ activities: [work], url: "http://user:secret@host" }), "INVALID_OPTION");
+  assert.throws(() => activity("t", { requires: ["gpu"] }, async () => {}), /names no queue/);
   assert.equal(await code({ activities: [work], colour: "red" }), "INVALID_OPTION");
   assert.equal(await code({ activities: [work], url: "nowhere" }), "INVALID_OPTION");
   assert.throws(() => activity("t", { queue: "q", semantics: "transactional" }, async () => {}), /transactional/);

@@ -178,14 +178,16 @@ function endOf(effect: EffectId, activity: Readonly<OpenActivity>): Mail[] {
         fact: unknownOutcome(
           effect,
           activity,
-          activity.queue === undefined ? "was lost with its process" : "was lost with its worker",
+          activity.queue === undefined
+            ? "was lost with its process, or with the lease of its orchestrator while that could not reach the store"
+            : "was lost with its worker, which died or was silent for longer than its lease",
           undefined,
         ),
       },
     ];
   const what =
     activity.queue === undefined
-      ? `was running ${attemptLossLimit} times when its process died`
+      ? `was running ${attemptLossLimit} times when its process died, or lost its lease`
       : `was lost ${workerLossLimit} times with its worker (queue "${activity.queue}"), which died or was silent for longer than its lease`;
   const failure = failureOf(new WovyrError(`Activity "${activity.name}" ${what}; it is not tried again.`, { code: "ATTEMPTS_LOST" }));
   const { attempt } = activity;

@@ -6,6 +6,7 @@
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import type { Operations, StartResponse } from "@wovyr/sdk/internal";
+import { answering } from "./answering.ts";
 import { Engine, type EngineOptions } from "./engine.ts";
 import { type Store, type StoreProvider, StoreUnavailableError } from "./ports/store.ts";
 import { forwardedOperations, routedOperations } from "./routed-operations.ts";
@@ -14,6 +15,8 @@ export type EngineHostOptions = Omit<EngineOptions, "store"> & {
   readonly provider: StoreProvider;
   /** Hears of the open store before the engine works on it. */
   readonly opened?: (store: Store) => void;
+  /** Whether calls are answered in bounded time: not where time jumps while a store is at work. Default true. */
+  readonly boundsAnswers?: boolean;
 };
 
 const firstRetry = 200;
@@ -65,7 +68,7 @@ export class EngineHost {
   operations(tenant: string): Operations {
     const known = this.#operations.get(tenant);
     if (known !== undefined) return known;
-    const made = routedOperations(tenant, () => this.engine, this.#startsInFlight);
+    const made = this.#bounded(routedOperations(tenant, () => this.engine, this.#startsInFlight));
     this.#operations.set(tenant, made);
     return made;
   }
@@ -74,9 +77,14 @@ export class EngineHost {
   forwarded(tenant: string): Operations {
     const known = this.#forwarded.get(tenant);
     if (known !== undefined) return known;
-    const made = forwardedOperations(tenant, () => this.engine, this.#startsInFlight);
+    const made = this.#bounded(forwardedOperations(tenant, () => this.engine, this.#startsInFlight));
     this.#forwarded.set(tenant, made);
     return made;
+  }
+
+  #bounded(operations: Operations): Operations {
+    const { clock, boundsAnswers = true } = this.#options;
+    return boundsAnswers ? answering(operations, clock) : operations;
   }
 
   /** The address of this node has become known: the others are told. */
@@ -93,7 +101,7 @@ export class EngineHost {
   }
 
   async #open(): Promise<void> {
-    const { provider, opened, ...options } = this.#options;
+    const { provider, opened, boundsAnswers: _, ...options } = this.#options;
     const store = await provider.open({
       now: () => options.clock.now(),
       log: options.log,

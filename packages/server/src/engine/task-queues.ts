@@ -7,7 +7,16 @@
  * 3. Of several queues each gets its share of what is asked for, from another one on each time; what one has none of goes to the others.
  * 4. What was claimed for a poll that is over is handed back at once. The polls of a worker that lost a task by its silence are over.
  */
-import { type ActivityTask, ApiError, checkLabels, checkName, decodePayload, type TaskPoll, WovyrError } from "@wovyr/sdk/internal";
+import {
+  type ActivityTask,
+  ApiError,
+  checkLabels,
+  checkName,
+  decodePayload,
+  mostQueues,
+  type TaskPoll,
+  WovyrError,
+} from "@wovyr/sdk/internal";
 import { attemptKey } from "./attempt.ts";
 import type { Engine } from "./engine.ts";
 import type { ClaimedTask } from "./ports/tasks.ts";
@@ -18,8 +27,6 @@ import type { AboutTask } from "./task-writes.ts";
 export const mostTasks = 1_000;
 /** Tasks that one claim asks for, for all its polls. */
 const mostPlaces = 256;
-/** Queues that one poll may name. */
-const mostQueues = 64;
 /** Polls that wait on this node at once. */
 const mostPolls = 10_000;
 /** How long a poll that waits may not hear of what another node wrote, in milliseconds; jittered by a half. */

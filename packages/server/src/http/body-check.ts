@@ -9,7 +9,7 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler";
 import { ValueErrorType } from "@sinclair/typebox/errors";
-import { isNameSchema, maxViolations, type Violation, violation } from "@wovyr/sdk/internal";
+import { isNameSchema, maxViolations, ruleOf, type Violation, violation } from "@wovyr/sdk/internal";
 
 /** Returns a function that throws an `ApiError` unless a body fits the schema. */
 export function bodyCheck(schema: TObject): (body: unknown) => void {
@@ -60,7 +60,8 @@ function messageOf(error: ValueError): string {
   if (type === ValueErrorType.ObjectRequiredProperty) return "is missing";
   if (type === ValueErrorType.ObjectAdditionalProperties) return "is no property that may stand here";
   if (Array.isArray(schema.enum)) return `must be one of ${schema.enum.join(", ")}`;
-  if (typeof schema.description === "string") return `must be ${schema.description}`;
+  const rule = ruleOf(schema);
+  if (rule !== undefined) return `must be ${rule}`;
   return error.message
     .replace("Expected", "must be")
     .replace("must be string length", "must have a length")

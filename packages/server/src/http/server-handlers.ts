@@ -1,4 +1,4 @@
-import type { Operations } from "@wovyr/sdk/internal";
+import { type Operations, WovyrError } from "@wovyr/sdk/internal";
 import type { Handlers } from "./handler.ts";
 
 /** Operations of the server itself; `document` gives the OpenAPI document. */
@@ -30,7 +30,7 @@ export function serverHandlers(
 async function healthOf(operations: Operations): Promise<{ ready: boolean; reason?: string }> {
   try {
     return await operations.health();
-  } catch {
-    return { ready: false, reason: "the orchestrator does not answer" };
+  } catch (error) {
+    return { ready: false, reason: error instanceof WovyrError ? error.message : "the orchestrator does not answer" };
   }
 }

@@ -5,6 +5,7 @@
  *    may be open many times, by as many engines of one process.
  * 2. Every call is done before it returns its promise: a caller that does not await sees calls applied in the order in which it made them.
  */
+import { checkFlag, checkOptions } from "@wovyr/sdk/internal";
 import type { AdmissionAsk } from "../engine/ports/admissions.ts";
 import type { StorePart } from "../engine/ports/databases.ts";
 import type { PermitAsk, TokenAsk } from "../engine/ports/limits.ts";
@@ -44,7 +45,10 @@ import { checkImport, checkPublication, checkStorable, messageProblem } from "./
 import { compareText } from "./text-order.ts";
 
 /** A store that lives as long as the provider: open it again and the data is still there. */
-export function memoryStore({ shared = false }: { readonly shared?: boolean | undefined } = {}): StoreProvider {
+export function memoryStore(options: { readonly shared?: boolean | undefined } = {}): StoreProvider {
+  checkOptions(options, ["shared"], "memoryStore");
+  const { shared = false } = options;
+  checkFlag(shared, "shared of memoryStore");
   const tables = new Tables();
   const hints = shared ? new MemoryHints() : undefined;
   return {

@@ -6,7 +6,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { WovyrError } from "@wovyr/sdk";
-import { checkOptions, wholeNumber } from "@wovyr/sdk/internal";
+import { checkFlag, checkOptions, wholeNumber } from "@wovyr/sdk/internal";
 import { type StoreOptions, type StoreProvider, StoreUnavailableError } from "../engine/ports/store.ts";
 import { severalDatabases } from "./databases/databases.ts";
 import { PostgresDriver } from "./postgres/driver.ts";
@@ -41,22 +41,42 @@ export type PostgresStoreOptions = {
 
 /** Milliseconds. */
 const connectTimeout = 4_000;
+/** What timers of the host, and settings of Postgres, can hold, in milliseconds. */
+const longestTimer = 2_147_483_647;
+/** Of one kind, and of one node: more than any Postgres takes. */
+const mostConnections = 10_000;
 
 /**
  * A store in a Postgres database (15 or newer), in its schema `wovyr`; the first process that opens it creates the tables. With several URLs the shards are
  * spread over these databases, whose number and order stay as they are then.
  */
 export function postgresStore(url: string | readonly string[], options: PostgresStoreOptions = {}): StoreProvider {
+  checkStoreOptions(options);
+  if (typeof url !== "string" && (!Array.isArray(url) || url.length === 0))
+    throw new WovyrError("postgresStore takes a URL, or a list of the URLs of several databases", { code: "INVALID_OPTION" });
   if (typeof url === "string") return byItself(oneDatabase(url, options));
   const [first, ...others] = url;
   if (others.length === 0) return postgresStore(first as string, options);
-  if (new Set(url.map(describe)).size < url.length)
+  if (new Set(url.map((each) => describe(each))).size < url.length)
     throw new WovyrError("postgresStore was given the same database twice: each of several holds other shards", { code: "INVALID_OPTION" });
   // Nodes wake each other by the first.
   return severalDatabases([
     oneDatabase(first as string, options),
     ...others.map((other) => oneDatabase(other, { ...options, listen: false })),
   ]);
+}
+
+/** Throws INVALID_OPTION. */
+function checkStoreOptions(options: PostgresStoreOptions): void {
+  const numbers = ["writeConnections", "readConnections", "statementDeadline"] as const;
+  checkOptions(options, ["prepare", ...numbers, "listen", "transactions"], "postgresStore");
+  checkFlag(options.prepare, "prepare of postgresStore");
+  for (const name of numbers)
+    if (options[name] !== undefined)
+      wholeNumber(options[name], 1, `${name} of postgresStore`, name === "statementDeadline" ? longestTimer : mostConnections);
+  if (options.listen !== undefined && typeof options.listen !== "string")
+    checkFlag(options.listen, "listen of postgresStore, unless it is a URL,");
+  checkOptions(options.transactions, ["max", "idleTimeout"], "postgresStore's transactions");
 }
 
 /** Refuses a database that is one of several. */
@@ -81,10 +101,9 @@ function oneDatabase(url: string, options: PostgresStoreOptions): StoreProvider 
   const place = describe(url);
   const { transactions = {}, prepare = true, listen = prepare } = options;
   const listenUrl = listen === true ? url : listen;
-  if (listenUrl !== false) describe(listenUrl);
-  checkOptions(transactions, ["max", "idleTimeout"], "postgresStore's transactions");
-  const max = wholeNumber(transactions.max ?? 5, 1, "transactions.max");
-  const idleTimeout = wholeNumber(transactions.idleTimeout ?? 60_000, 1, "transactions.idleTimeout");
+  if (listenUrl !== false) describe(listenUrl, "listen of postgresStore");
+  const max = wholeNumber(transactions.max ?? 5, 1, "transactions.max", mostConnections);
+  const idleTimeout = wholeNumber(transactions.idleTimeout ?? 60_000, 1, "transactions.idleTimeout", longestTimer);
   return {
     kind: "postgres",
     label: place,
@@ -137,11 +156,10 @@ function oneDatabase(url: string, options: PostgresStoreOptions): StoreProvider 
 }
 
 /** `host:port/database` of a URL, which may name several hosts: everything up to the last `@` may be secret. */
-function describe(url: string): string {
-  const [, hosts, database] = /^postgres(?:ql)?:\/\/(?:.*@)?([^/?@]+)(\/[^?]*)?/.exec(url) ?? [];
-  if (hosts === undefined) {
-    throw new WovyrError("the URL of a Postgres store looks like postgres://user:password@host:5432/database", { code: "INVALID_OPTION" });
-  }
+function describe(url: string, what = "the URL of a Postgres store"): string {
+  const [, hosts, database] = (typeof url === "string" && /^postgres(?:ql)?:\/\/(?:.*@)?([^/?@]+)(\/[^?]*)?/.exec(url)) || [];
+  if (hosts === undefined)
+    throw new WovyrError(`${what} looks like postgres://user:password@host:5432/database`, { code: "INVALID_OPTION" });
   const places = hosts.split(",").map((host) => (/:\d+$/.test(host) ? host : `${host}:5432`));
   return `${places.join(",")}${database ?? ""}`;
 }

@@ -10,6 +10,7 @@ import { ApiError, type Workflow, WovyrError } from "@wovyr/sdk";
 import type { SendOptions, StartOptions } from "@wovyr/sdk/client";
 import {
   type Args,
+  checkCodec,
   checkedKey,
   checkName,
   checkOptions,
@@ -89,7 +90,9 @@ const tenant = "default";
 export function transactionClient(options: TransactionClientOptions = {}): TransactionClient {
   checkOptions(options, ["group", "codec", "limits"], "transactionClient");
   checkOptions(options.limits, ["payload"], "transactionClient's limits");
-  const { group = "default", codec, limits } = options;
+  const { codec, limits } = options;
+  const group = checkName(options.group ?? "default", "the name of the group");
+  checkCodec(codec, "transactionClient");
   const limit = limits?.payload === undefined ? defaultLimits.payload : wholeNumber(limits.payload, 1, "limits.payload");
   const rows = new HistoryRows(codec);
   const newId = () => newRunId(systemClock.now(), systemRandom);

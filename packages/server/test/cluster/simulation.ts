@@ -46,6 +46,8 @@ export class SimulatedNode {
   cutOff = false;
   /** Databases that it cannot reach. */
   readonly cutFrom = new Set<number>();
+  /** While it is there, calls of the store go out when it resolves. */
+  silence: Promise<void> | undefined;
   /** A method of the store: when it is called next, the node freezes before the call arrives. */
   freezeAt: string | undefined;
   readonly #cluster: Cluster;
@@ -154,6 +156,7 @@ export class SimulatedNode {
     return storeAround(store, async (name, args, call) => {
       if (name === "close") return call();
       await this.#turn();
+      if (this.silence !== undefined) await this.silence;
       await this.#cluster.latency();
       if (name === this.freezeAt) this.freeze();
       await this.#turn();

@@ -8,7 +8,7 @@ export function storeAround(
   return new Proxy(store, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
-      if (name === "part" && value !== undefined) return storeAround(value as Store, around);
+      if ((name === "part" || name === "tasks") && value !== undefined) return storeAround(value as Store, around);
       if (typeof value !== "function") return value;
       return (...args: unknown[]) => around(String(name), args, () => value.apply(target, args) as Promise<unknown>);
     },

@@ -313,7 +313,25 @@ test("what is wrong with a query string is said of the parameter, and of nothing
     ["/query/startedAfter", "/query/startedBefore"],
   );
   const array = await send(routes.startInstance, samples.startInstance, { body: "[]" });
-  assert.equal(array.json.detail, "The body is not as it must be: must be object");
+  assert.equal(array.json.detail, "The body is not as it must be: must be an object");
+});
+
+test("what is wrong with a value of a body is told as a rule, and not as what it is for", async () => {
+  const said: readonly (readonly [body: object, pointer: string, message: string])[] = [
+    [{ max: 5_000 }, "/max", "must be a whole number from 1 to 1,000"],
+    [{ queues: Array.from({ length: 64 }, () => "q") }, "/queues", "must be a list of at most 63 items"],
+    [{ queues: "q" }, "/queues", "must be a list of at most 63 items"],
+    [
+      { lease: true },
+      "/lease",
+      "must be a duration: milliseconds, a text such as `90s`, `3 days` or `1h30m`, or ISO 8601 such as `P1DT2H`",
+    ],
+    [{ registered: 1 }, "/registered", "must be true or false"],
+  ];
+  for (const [body, pointer, message] of said) {
+    const answer = await send(routes.pollTasks, samples.pollTasks, { body: JSON.stringify({ worker: "w1", ...body }) });
+    assert.deepEqual(answer.json.errors, [{ pointer, message }]);
+  }
 });
 
 const badOperations: readonly (readonly [operation: unknown, pointer: string, text: RegExp])[] = [

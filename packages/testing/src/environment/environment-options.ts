@@ -1,6 +1,14 @@
 /** What may be said to `createTestEnvironment`: checked before anything is opened. */
 import type { AnyWorkflow, Classifier, Duration, RetryPolicy } from "@wovyr/sdk";
-import { checkClassifier, checkOptions, defaultLimits, milliseconds, type PayloadCodec, resolveRetry } from "@wovyr/sdk/internal";
+import {
+  checkClassifier,
+  checkCodec,
+  checkOptions,
+  defaultLimits,
+  milliseconds,
+  type PayloadCodec,
+  resolveRetry,
+} from "@wovyr/sdk/internal";
 import {
   checkStrategy,
   type DeterminismGuard,
@@ -121,8 +129,7 @@ export function checkEnvironmentOptions(options: TestEnvironmentOptions): void {
   checkSeed(options.seed, "`seed`");
   if (store !== undefined && typeof store?.open !== "function")
     refuse(`\`store\` must be a store such as memoryStore() or createFaultyStore(…), not ${shown(store)}`);
-  if (codec !== undefined && (typeof codec?.name !== "string" || typeof codec.encode !== "function" || typeof codec.decode !== "function"))
-    refuse("`codec` must be a payload codec: { name, encode, decode }");
+  checkCodec(codec, "createTestEnvironment");
   resolveRetry(options.retry);
   checkClassifier(options.classify, "createTestEnvironment");
   if (options.scheduling !== undefined) checkStrategy(options.scheduling);

@@ -116,6 +116,7 @@ export class Session {
       tenantLimits,
     } = options;
     this.host = new EngineHost({
+      boundsAnswers: false,
       random,
       retry,
       classify,

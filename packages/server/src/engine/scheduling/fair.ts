@@ -11,6 +11,7 @@ import { checkOptions } from "@wovyr/sdk/internal";
 import { fifo } from "./fifo.ts";
 import { RankedQueue } from "./ranked-queue.ts";
 import type { SchedulingQueue, SchedulingStrategy, WaitingAttempt } from "./strategy.ts";
+import { checkStrategy } from "./strategy.ts";
 
 export type FairOptions = {
   /** Whose share an attempt counts against; default: that of its tenant. */
@@ -100,6 +101,11 @@ class FairQueue implements SchedulingQueue {
 export function fair(options: FairOptions = {}): SchedulingStrategy {
   checkOptions(options, ["by", "weights", "within"], "fair()");
   const { by = ({ tenant }) => tenant, weights = {}, within = fifo() } = options;
+  if (typeof by !== "function")
+    throw new WovyrError("by of fair() must be a function of an attempt that waits, such as ({ tenant }) => tenant", {
+      code: "INVALID_OPTION",
+    });
+  checkStrategy(within);
   for (const [key, weight] of Object.entries(weights))
     if (typeof weight !== "number" || !(weight >= leastWeight && weight <= greatestWeight))
       throw new WovyrError(`the weight of ${JSON.stringify(key)} must be a number from ${leastWeight} to ${greatestWeight}`, {

@@ -26,8 +26,8 @@ export class PostgresDriver implements SqlDriver {
     this.#pools = { write: pool("write"), read: pool("read") };
   }
 
-  query(lane: SqlLane, text: string, params: readonly SqlValue[]): Promise<SqlRows> {
-    return this.#pools[lane].run((connection) => connection.run(text, params));
+  query(lane: SqlLane, text: string, params: readonly SqlValue[], deadline?: number): Promise<SqlRows> {
+    return this.#pools[lane].run((connection) => connection.run(text, params), deadline);
   }
 
   script(text: string): Promise<void> {

@@ -42,14 +42,14 @@ export class Pool {
     this.#options = options;
   }
 
-  /** Runs work on a connection of its own. */
-  run<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  /** Runs work on a connection of its own, within the shorter one of the pool's deadline and its own. */
+  run<T>(work: (connection: Connection) => Promise<T>, own = Number.POSITIVE_INFINITY): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed) {
         reject(closedError());
         return;
       }
-      const { deadline } = this.#options;
+      const deadline = Math.min(this.#options.deadline ?? Number.POSITIVE_INFINITY, own);
       let used: Connection | undefined;
       const expire = () => {
         this.#jobs.delete(job);
@@ -57,7 +57,7 @@ export class Pool {
         const waited = used === undefined ? "no connection was free" : "no answer";
         job.fail(new DriverError(`${waited} in ${deadline} ms`, { code: "DEADLINE", answered: false }));
       };
-      const late = deadline === undefined ? undefined : setTimeout(expire, deadline);
+      const late = deadline === Number.POSITIVE_INFINITY ? undefined : setTimeout(expire, deadline);
       const job: Job = {
         async run(connection) {
           used = connection;

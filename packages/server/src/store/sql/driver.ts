@@ -9,11 +9,19 @@ export type SqlValue = string | number | boolean | null;
 export type SqlLane = "write" | "read";
 
 /** Runs one statement as `SqlDriver.query` does. */
-export type SqlQuery = (lane: SqlLane, text: string, params: readonly SqlValue[]) => Promise<readonly (readonly SqlValue[])[]>;
+export type SqlQuery = (
+  lane: SqlLane,
+  text: string,
+  params: readonly SqlValue[],
+  deadline?: number,
+) => Promise<readonly (readonly SqlValue[])[]>;
 
 export interface SqlDriver {
-  /** Runs one prepared statement; rows are arrays. Statements return text, integer, double precision and boolean only, so that drivers agree. */
-  query(lane: SqlLane, text: string, params: readonly SqlValue[]): Promise<readonly (readonly SqlValue[])[]>;
+  /**
+   * Runs one prepared statement; rows are arrays. Statements return text, integer, double precision and boolean only, so that drivers agree. A deadline, in
+   * milliseconds, is for a database that may be silent: it shortens the one that all statements have.
+   */
+  query(lane: SqlLane, text: string, params: readonly SqlValue[], deadline?: number): Promise<readonly (readonly SqlValue[])[]>;
   /** Runs a script of many statements in one transaction. */
   script(text: string): Promise<void>;
   /** Waits for statements under way; later ones reject. */

@@ -18,6 +18,8 @@ export async function beat(query: SqlQuery, beat: Beat): Promise<Membership> {
     "write",
     "select * from wovyr.beat_1($1, $2, $3, $4, $5, $6, $7, $8, string_to_array($9, E'\\x1f'), $10, $11, $12, $13, $14)",
     parameters,
+    // An answer that comes later says nothing any more, and the next beat should not wait for it.
+    lease,
   );
   const nodes = rows.flatMap(readNode);
   return { nodes, shards: rows.flatMap(readShards).sort((a, b) => a.shard - b.shard) };

@@ -355,11 +355,11 @@ export class SqlStore implements Store {
     return this.#query("read", text, params);
   }
 
-  readonly #query: SqlQuery = async (lane, text, params) => {
+  readonly #query: SqlQuery = async (lane, text, params, deadline) => {
     for (let attempt = 1; ; attempt += 1) {
       this.#checkOpen();
       try {
-        return await this.#track(this.#driver.query(lane, text, params));
+        return await this.#track(this.#driver.query(lane, text, params, deadline));
       } catch (error) {
         const kind = classify(error);
         if (error instanceof DriverError && error.code === groupMismatch) throw new WovyrError(error.message, { code: "INVALID_OPTION" });

@@ -1,0 +1,133 @@
+/**
+ * Calls that are answered in bounded time, whatever becomes of the statements that they wait for.
+ *
+ * 1. A call is refused with STORE_UNAVAILABLE when it has had no answer for `patience`, one that waits for something when none has come `grace` after the end
+ *    of its wait. One that changes something has `patience` in any case.
+ * 2. Nothing is undone by that: what the call asked for may be done all the same, now or later. Asked again under the same idempotency key, it counts once.
+ * 3. What is sent or received in parts is bounded from part to part; a stream of events is followed for as long as its run lasts.
+ */
+import { ApiError, type Operations } from "@wovyr/sdk/internal";
+import type { Clock } from "./ports/clock.ts";
+
+/** Milliseconds. */
+export const patience = 15_000;
+export const grace = 5_000;
+
+type Waiting = { readonly wait?: number; readonly signal?: AbortSignal };
+/** Of what any operation is given, what says how long it may wait. */
+type Call = (...args: unknown[]) => unknown;
+
+/** Where each operation that waits is told for how long, and whether it only reads. */
+const waits: Readonly<Record<string, { readonly at: number; readonly reads: boolean }>> = {
+  start: { at: 0, reads: false },
+  update: { at: 3, reads: false },
+  result: { at: 1, reads: true },
+  pollTasks: { at: 0, reads: true },
+} satisfies { readonly [K in keyof Operations]?: unknown };
+
+/** An update that says nothing waits so long. */
+const longestSilence = { update: 30_000 } as Readonly<Record<string, number>>;
+
+export function answering(operations: Operations, clock: Clock): Operations {
+  const bounded: Record<string, unknown> = { ...operations };
+  for (const [name, call] of Object.entries(operations) as [string, Call][]) {
+    if (name === "stream" || name === "export" || name === "import") continue;
+    const waiting = waits[name];
+    bounded[name] =
+      waiting === undefined
+        ? (...args: unknown[]) => answered(clock, patience, () => call(...args))
+        : (...args: unknown[]) => {
+            const asked = (args[waiting.at] ?? {}) as Waiting;
+            const wait = asked.wait ?? longestSilence[name] ?? 0;
+            const most = wait === 0 ? patience : Math.max(wait + grace, waiting.reads ? 0 : patience);
+            return answered(clock, most, (signal) => call(...args.toSpliced(waiting.at, 1, { ...asked, signal })), asked.signal);
+          };
+  }
+  return {
+    ...(bounded as unknown as Operations),
+    export: (id, options) => inParts(clock, operations.export(id, options)),
+    import: (lines) => taking(clock, lines, (taken) => operations.import(taken)),
+  };
+}
+
+/** What a call comes to; its signal is aborted when it has taken too long, or when the caller's is. */
+async function answered<T>(
+  clock: Clock,
+  most: number,
+  call: (signal: AbortSignal) => T | Promise<T>,
+  outside?: AbortSignal,
+): Promise<Awaited<T>> {
+  const ending = new AbortController();
+  const stop = () => ending.abort(outside?.reason);
+  if (outside?.aborted === true) stop();
+  outside?.addEventListener("abort", stop, { once: true });
+  let cancel = () => {};
+  const late = new Promise<never>((_resolve, reject) => {
+    cancel = clock.wakeAt(clock.now() + most, () => {
+      const error = silent(most);
+      reject(error);
+      ending.abort(error);
+    });
+  });
+  try {
+    return await Promise.race([call(ending.signal), late]);
+  } finally {
+    cancel();
+    outside?.removeEventListener("abort", stop);
+  }
+}
+
+async function* inParts<T>(clock: Clock, parts: AsyncIterable<T>): AsyncGenerator<T> {
+  const iterator = parts[Symbol.asyncIterator]();
+  let ended = false;
+  try {
+    for (;;) {
+      const next = await answered(clock, patience, () => iterator.next());
+      ended = next.done === true;
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    // One that is silent is not waited for here either.
+    if (!ended) void iterator.return?.().catch(() => {});
+  }
+}
+
+/** What a call comes to that takes lines; while it waits for the next one, it is not its turn to answer. */
+async function taking<T>(clock: Clock, lines: AsyncIterable<string>, call: (lines: AsyncIterable<string>) => Promise<T>): Promise<T> {
+  let cancel = () => {};
+  let fail = (_error: unknown) => {};
+  const late = new Promise<never>((_resolve, reject) => {
+    fail = reject;
+  });
+  const begin = () => {
+    cancel();
+    cancel = clock.wakeAt(clock.now() + patience, () => fail(silent(patience)));
+  };
+  const watched = async function* () {
+    const iterator = lines[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        cancel();
+        const next = await iterator.next();
+        begin();
+        if (next.done === true) return;
+        yield next.value;
+      }
+    } finally {
+      await iterator.return?.();
+    }
+  };
+  begin();
+  try {
+    return await Promise.race([call(watched()), late]);
+  } finally {
+    cancel();
+  }
+}
+
+const silent = (milliseconds: number) =>
+  new ApiError(
+    `The store has not answered for ${milliseconds / 1_000} s. Whether this was done is not known: ask again, with the same idempotency key if it changes something.`,
+    { code: "STORE_UNAVAILABLE", retryAfter: 1_000 },
+  );
