@@ -202,6 +202,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   let watchdog: Watchdog | undefined;
   const { secret, url: configured } = clusterOptions(options.cluster);
   const machine = hostname();
+  const node = processName(machine, process.pid, nanoid(8));
   let address = configured;
   const host = new EngineHost({
     provider,
@@ -224,7 +225,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     group: options.group ?? "default",
     release: options.release === undefined ? undefined : checkName(options.release, "release"),
     shards: shardsOfGroup,
-    node: processName(machine, process.pid, nanoid(8)),
+    node,
     url: () => address,
     peers: new HttpPeers({ secret, host: machine }),
     lease: milliseconds(options.lease ?? "10s", "lease"),
@@ -243,7 +244,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     throw error;
   }
   const operations = (tenant: string) => host.operations(tenant);
-  const cluster = { forwarded: (tenant: string) => host.forwarded(tenant), secret };
+  const cluster = { forwarded: (tenant: string) => host.forwarded(tenant), node, secret };
   // Loaded when the work is going on again: it takes as long as all else.
   const [{ createHttpServer }, { httpApi }] = await Promise.all([import("./http/create-http-server.ts"), import("./http/http-api.ts")]);
   const http = createHttpServer({ operations, cluster, log, drainTimeout: Math.min(grace, longestDrain) });

@@ -84,6 +84,7 @@ export const errorCodes = {
   OWNER_UNREACHABLE: { status: 503, retryable: true },
   CLUSTER_MISCONFIGURED: { status: 503, retryable: true },
   CLUSTER_SECRET_REFUSED: { status: 403, retryable: false },
+  WRONG_NODE: { status: 421, retryable: false },
   UNREACHABLE: { status: 503, retryable: true },
   INTERNAL: { status: 500, retryable: false },
   // hosting

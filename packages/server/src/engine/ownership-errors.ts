@@ -12,6 +12,11 @@ export const ownerUnreachable = (reason: string, cause?: unknown): ApiError =>
     ...(cause !== undefined && { cause }),
   });
 
+/** Why a node was not reached, as far as the error tells. */
+export function reasonOf({ message, cause }: Error): string {
+  return cause instanceof Error && cause.message !== "" ? cause.message : message;
+}
+
 /** Said of a node, and not of what was asked: another one may answer, or the same later. */
 const ofNode: ReadonlySet<ErrorCode> = new Set([
   "NOT_OWNER",

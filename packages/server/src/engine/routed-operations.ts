@@ -28,7 +28,7 @@ import type { Engine } from "./engine.ts";
 import type { Member } from "./members.ts";
 import { newMessageName } from "./messages.ts";
 import { type LocalOperations, localOperations, maxBatch, type Sayable } from "./operations.ts";
-import { isOfNode, isUncertain, notOwner, ownerUnreachable } from "./ownership-errors.ts";
+import { isOfNode, isUncertain, notOwner, ownerUnreachable, reasonOf } from "./ownership-errors.ts";
 import type { Place } from "./placement.ts";
 import { isClosedResult } from "./results.ts";
 import { keyPlace, placeIdOf } from "./start.ts";
@@ -147,12 +147,13 @@ class Routing {
   /** Calls another node. Rejects with UNREACHABLE as soon as that one is known to own the run no more. */
   async #remotely<T>(
     engine: Engine,
-    { node, url }: Member,
+    member: Member,
     left: AbortSignal,
     call: (owner: Operations, signal: AbortSignal) => Promise<T>,
     outside?: AbortSignal,
   ): Promise<T> {
-    const owner = this.#peer(engine, node, url);
+    const { node } = member;
+    const owner = this.#peer(engine, member);
     const ending = new AbortController();
     const stop = () => ending.abort(outside?.reason);
     outside?.addEventListener("abort", stop, { once: true });
@@ -168,7 +169,7 @@ class Routing {
     try {
       if (outside?.aborted === true) stop();
       if (left.aborted) moved();
-      return await Promise.race([call(owner, ending.signal), moving]);
+      return await Promise.race([this.#heard(engine, member, call(owner, ending.signal)), moving]);
     } finally {
       engine.placement.forwarding -= 1;
       outside?.removeEventListener("abort", stop);
@@ -176,7 +177,19 @@ class Routing {
     }
   }
 
-  #peer(engine: Engine, node: string, url: string | undefined): Operations {
+  /** What a node answers, or that it does not, tells of the node as well. */
+  async #heard<T>(engine: Engine, member: Member, answer: Promise<T>): Promise<T> {
+    try {
+      const given = await answer;
+      engine.placement.answered(member);
+      return given;
+    } catch (error) {
+      engine.placement.unanswered(member, error);
+      throw error;
+    }
+  }
+
+  #peer(engine: Engine, { node, url }: Member): Operations {
     const { peers } = engine.options;
     if (peers === undefined) throw ownerUnreachable(`node ${node} owns it, and this one has no way to reach others`);
     if (engine.placement.forwarding >= maxForwarded)
@@ -216,7 +229,7 @@ class Routing {
         return answer;
       } catch (error) {
         if (!this.#mayBeElsewhere(engine, id, place, error)) throw error;
-        if (clock.now() >= deadline || (once && isUncertain(error))) throw askedInVain(error);
+        if (clock.now() >= deadline || (once && isUncertain(error))) throw askedInVain(error, place);
       }
       await this.#afterwards(engine, tries);
     }
@@ -262,7 +275,7 @@ class Routing {
       } catch (error) {
         signal?.throwIfAborted();
         if (!this.#mayBeElsewhere(engine, id, place, error)) throw error;
-        if (clock.now() - began >= Math.max(wait, askPatience)) throw askedInVain(error);
+        if (clock.now() - began >= Math.max(wait, askPatience)) throw askedInVain(error, place);
       }
       await this.#afterwards(engine, tries, signal);
     }
@@ -498,8 +511,9 @@ class Routing {
     if (left.aborted || options.signal?.aborted === true) end();
     engine.placement.forwarding += 1;
     try {
-      yield* this.#peer(engine, owner.node, owner.url).stream(id, { ...options, signal: ending.signal });
+      yield* this.#peer(engine, owner).stream(id, { ...options, signal: ending.signal });
     } catch (error) {
+      if (!ending.signal.aborted) engine.placement.unanswered(owner, error);
       if (left.aborted) throw new ApiError(`Node ${owner.node} does not own the run any more.`, { code: "UNREACHABLE" });
       throw error;
     } finally {
@@ -567,14 +581,11 @@ const same = (a: Place, b: Place): boolean =>
 
 const hasCode = (error: unknown, code: string): boolean => error instanceof WovyrError && error.code === code;
 
-function askedInVain(error: WovyrError): WovyrError {
-  switch (error.code) {
-    case "CLUSTER_MISCONFIGURED":
-    case "OWNER_UNREACHABLE":
-      return error;
-    case "CLUSTER_SECRET_REFUSED":
-      return new ApiError(`The node that owns the run refuses this one: ${error.message}`, { code: "CLUSTER_MISCONFIGURED", cause: error });
-    default:
-      return ownerUnreachable("it does not answer", error);
-  }
+function askedInVain(error: WovyrError, place: Place): WovyrError {
+  if (error.code === "CLUSTER_MISCONFIGURED" || error.code === "OWNER_UNREACHABLE") return error;
+  if (error.code === "CLUSTER_SECRET_REFUSED")
+    return new ApiError(`The node that owns the run refuses this one: ${error.message}`, { code: "CLUSTER_MISCONFIGURED", cause: error });
+  if (place.kind !== "there") return ownerUnreachable("it does not answer", error);
+  const { node, url = "an unknown address" } = place.owner;
+  return ownerUnreachable(`node ${node} at ${url} does not answer: ${reasonOf(error)}`, error);
 }

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { ApiError, mediaTypes, problemOf } from "@wovyr/sdk/internal";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions } from "fastify";
+import { knowCallers } from "./caller.ts";
 import { Drain } from "./drain.ts";
 import { type HttpApiOptions, mountApi } from "./http-api.ts";
 import { sendProblem } from "./problem-reply.ts";
@@ -31,6 +32,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     frameworkErrors: (error, request, reply) => void sendProblem(error, request, reply, log),
     clientErrorHandler: answerBrokenRequest,
   });
+  if (options.cluster !== undefined) knowCallers(app, options.cluster);
   answerProblems(app, log, drain);
   answerUnknown(app);
   app.addHook("onRequest", (_request, reply, done) => {
