@@ -244,7 +244,12 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     throw error;
   }
   const operations = (tenant: string) => host.operations(tenant);
-  const cluster = { forwarded: (tenant: string) => host.forwarded(tenant), node, secret };
+  const cluster = {
+    forwarded: (tenant: string) => host.forwarded(tenant),
+    delegated: (tenant: string) => host.delegated(tenant),
+    node,
+    secret,
+  };
   // Loaded when the work is going on again: it takes as long as all else.
   const [{ createHttpServer }, { httpApi }] = await Promise.all([import("./http/create-http-server.ts"), import("./http/http-api.ts")]);
   const http = createHttpServer({ operations, cluster, log, drainTimeout: Math.min(grace, longestDrain) });

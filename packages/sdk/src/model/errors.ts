@@ -85,6 +85,7 @@ export const errorCodes = {
   CLUSTER_MISCONFIGURED: { status: 503, retryable: true },
   CLUSTER_SECRET_REFUSED: { status: 403, retryable: false },
   WRONG_NODE: { status: 421, retryable: false },
+  WORKFLOW_ELSEWHERE: { status: 503, retryable: true },
   UNREACHABLE: { status: 503, retryable: true },
   INTERNAL: { status: 500, retryable: false },
   // hosting

@@ -83,6 +83,11 @@ export class Placement {
     return owner === undefined ? nowhere : { kind: "there", owner };
   }
 
+  /** Nodes that can be asked for a workflow that is not registered here. */
+  thatHave(workflow: string, version: string | undefined): readonly Member[] {
+    return this.#members.thatHave(workflow, version);
+  }
+
   /** Aborted when a shard is found not to be this owner's any more. */
   tenure(shard: number, owner: Member): AbortSignal {
     const known = this.#tenures.get(shard);

@@ -8,6 +8,10 @@
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 
+/** Whether a call is to be answered by the node that gets it alone, or in the place of the one that sends it. */
+export const callKinds = { forwarded: "1", delegated: "delegated" } as const;
+export type CallKind = (typeof callKinds)[keyof typeof callKinds];
+
 export type ProvedCall = {
   /** The name of the node that is asked. */
   readonly node: string;

@@ -7,16 +7,16 @@
  */
 import { ApiError, checkName, headerNames } from "@wovyr/sdk/internal";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { bodyDigest, isSameProof, type ProvedCall, proofOfAnswer, proofOfCall } from "./call-proof.ts";
+import { bodyDigest, callKinds, isSameProof, type ProvedCall, proofOfAnswer, proofOfCall } from "./call-proof.ts";
 
-export type Caller = { readonly tenant: string; readonly forwarded: boolean };
+export type Caller = { readonly tenant: string; readonly kind: "client" | keyof typeof callKinds };
 
 /** How a node is known to the others of its cluster. */
 export type NodeIdentity = { readonly node: string; readonly secret: string | undefined };
 
 const usualTenant = "default";
 /** Who asks for nobody in particular. */
-const anybody: Caller = { tenant: usualTenant, forwarded: false };
+const anybody: Caller = { tenant: usualTenant, kind: "client" };
 const loopback = /^(127\.|::1$|::ffff:127\.)/;
 const longestNonce = 64;
 
@@ -72,7 +72,10 @@ function nodeThatAsks(request: FastifyRequest, reply: FastifyReply, { node, secr
     throw new ApiError(`This is node ${node}, and the request is for ${target === "" ? "no node by name" : target}.`, {
       code: "WRONG_NODE",
     });
-  return { caller: { tenant, forwarded: true }, digest: secret === undefined ? undefined : call.digest };
+  return {
+    caller: { tenant, kind: call.kind === callKinds.delegated ? "delegated" : "forwarded" },
+    digest: secret === undefined ? undefined : call.digest,
+  };
 }
 
 type Ends = { readonly remoteAddress?: string | undefined; readonly localAddress?: string | undefined };

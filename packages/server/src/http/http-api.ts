@@ -8,6 +8,7 @@
 import { type OperationId, type Operations, type Route, routes } from "@wovyr/sdk/internal";
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from "fastify";
 import { bodyReader } from "./body.ts";
+import type { callKinds } from "./call-proof.ts";
 import { callerOf, knowCallers, type NodeIdentity } from "./caller.ts";
 import { deadLetterHandlers } from "./dead-letter-handlers.ts";
 import { Drain } from "./drain.ts";
@@ -31,7 +32,7 @@ export type HttpApiOptions = {
   /** What the API offers, bound to a tenant. */
   readonly operations: (tenant: string) => Operations;
   /** What it offers to the other nodes of its cluster, and how they know each other; without, it takes no requests from them. */
-  readonly cluster?: NodeIdentity & { readonly forwarded: (tenant: string) => Operations };
+  readonly cluster?: NodeIdentity & { readonly [Kind in keyof typeof callKinds]: (tenant: string) => Operations };
   /** Where faults are logged; default: Fastify's logger. */
   readonly log?: HttpLog;
   /** Bytes; default 4 MiB. */
@@ -106,8 +107,8 @@ export async function mountApi(app: FastifyInstance, options: HttpApiOptions, dr
   };
 
   const operations = (request: FastifyRequest): Operations => {
-    const { tenant, forwarded } = callerOf(request);
-    return forwarded && options.cluster !== undefined ? options.cluster.forwarded(tenant) : options.operations(tenant);
+    const { tenant, kind } = callerOf(request);
+    return kind === "client" || options.cluster === undefined ? options.operations(tenant) : options.cluster[kind](tenant);
   };
   const context = { operations, log: options.log, prefix };
   app.removeAllContentTypeParsers();

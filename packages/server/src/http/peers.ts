@@ -21,7 +21,7 @@ import { nanoid } from "nanoid";
 import { type Peer, type Peers, StrangeAnswer } from "../engine/ports/peers.ts";
 import { isOwnAddress } from "../platform/own-address.ts";
 import { hostOfProcess } from "../platform/process-name.ts";
-import { bodyDigest, isSameProof, proofOfAnswer, proofOfCall } from "./call-proof.ts";
+import { bodyDigest, type CallKind, callKinds, isSameProof, proofOfAnswer, proofOfCall } from "./call-proof.ts";
 
 export type HttpPeersOptions = {
   readonly secret: string | undefined;
@@ -45,14 +45,22 @@ export class HttpPeers implements Peers {
     this.#options = options;
   }
 
-  operations(tenant: string, { node, url }: Peer): Operations {
+  operations(tenant: string, peer: Peer): Operations {
+    return this.#operations(tenant, peer, callKinds.forwarded);
+  }
+
+  delegated(tenant: string, peer: Peer): Pick<Operations, "start"> {
+    return this.#operations(tenant, peer, callKinds.delegated);
+  }
+
+  #operations(tenant: string, { node, url }: Peer, kind: CallKind): Operations {
     if (url === undefined)
       throw misconfigured(`Node ${node} has no address: let it listen, or say where it is reached with \`cluster.url\`.`);
-    const name = JSON.stringify([tenant, node, url]);
+    const name = JSON.stringify([tenant, node, url, kind]);
     const known = this.#kept.get(name);
     if (known !== undefined) return known;
     this.#check(node, url);
-    const made = httpOperations(this.#transport(tenant, node, url.replace(/\/+$/, "")));
+    const made = httpOperations(this.#transport(tenant, node, url.replace(/\/+$/, ""), kind));
     if (this.#kept.size >= mostKept) this.#kept.clear();
     this.#kept.set(name, made);
     return made;
@@ -69,7 +77,7 @@ export class HttpPeers implements Peers {
       throw misconfigured("This node has no `cluster.secret`, without which it asks no other machine: set the same one on all nodes.");
   }
 
-  #transport(tenant: string, node: string, url: string): Transport {
+  #transport(tenant: string, node: string, url: string, kind: CallKind): Transport {
     const { secret, answerTimeout = 5_000, silence = 40_000 } = this.#options;
     const introduced = (call: Omit<Said, "nonce">): Introduction => introduction(secret, { ...call, nonce: nanoid() });
     const fetched = lively(answerTimeout, silence);
@@ -77,14 +85,14 @@ export class HttpPeers implements Peers {
       url,
       send: async (request) => {
         const path = request.url.slice(url.length);
-        const { headers, check } = introduced({ tenant, node, path, ...request });
+        const { headers, check } = introduced({ tenant, node, kind, path, ...request });
         const answer = await sendByDefault({ ...request, headers });
         check(answer.status, answer.header, answer.text);
         return answer;
       },
       fetch: async (input, init) => {
         const path = String(input).slice(url.length);
-        const { headers, check } = introduced({ tenant, node, path, method: "GET", headers: init?.headers as Said["headers"] });
+        const { headers, check } = introduced({ tenant, node, kind, path, method: "GET", headers: init?.headers as Said["headers"] });
         const response = await fetched(input, { ...init, headers, redirect: "manual" });
         check(response.status, (name) => response.headers.get(name), "");
         return response;
@@ -98,6 +106,7 @@ export class HttpPeers implements Peers {
 type Said = Pick<Parameters<TransportOptions["send"]>[0], "method" | "headers"> & {
   readonly tenant: string;
   readonly node: string;
+  readonly kind: CallKind;
   readonly nonce: string;
   readonly path: string;
   readonly body?: string | undefined;
@@ -110,8 +119,7 @@ type Introduction = {
 };
 
 /** The headers that a call is sent with, and whether an answer is that of the node it was sent to. */
-function introduction(secret: string | undefined, { tenant, node, nonce, method, path, headers, body }: Said): Introduction {
-  const kind = "1";
+function introduction(secret: string | undefined, { tenant, node, kind, nonce, method, path, headers, body }: Said): Introduction {
   const digest = bodyDigest(body);
   const idempotencyKey = headers[headerNames.idempotencyKey] ?? "";
   const proof = secret === undefined ? undefined : proofOfCall(secret, { node, nonce, kind, tenant, method, path, idempotencyKey, digest });

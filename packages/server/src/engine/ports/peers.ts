@@ -15,4 +15,6 @@ export interface Peers {
    * NOT_OWNER; it rejects with UNREACHABLE when nothing answers, or another than that node. Throws an `ApiError` that says what is missing when this node cannot be reached from here.
    */
   operations(tenant: string, peer: Peer): Operations;
+  /** The same of a node that is asked in the place of this one: it may go on to the owner of what it starts, but to no other than that. */
+  delegated(tenant: string, peer: Peer): Pick<Operations, "start">;
 }
