@@ -30,6 +30,7 @@ import { defaultPublicationRetention } from "./engine/publishing.ts";
 import { Registry } from "./engine/registry.ts";
 import { type RetentionOptions, retentionTimes } from "./engine/removal.ts";
 import { checkStrategy, type SchedulingStrategy } from "./engine/scheduling/strategy.ts";
+import { Drain } from "./http/drain.ts";
 import { HttpPeers } from "./http/peers.ts";
 import { consoleLog } from "./platform/console-log.ts";
 import { type DeterminismGuard, determinismGuard } from "./platform/determinism-guard.ts";
@@ -252,18 +253,24 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   };
   // Loaded when the work is going on again: it takes as long as all else.
   const [{ createHttpServer }, { httpApi }] = await Promise.all([import("./http/create-http-server.ts"), import("./http/http-api.ts")]);
-  const http = createHttpServer({ operations, cluster, log, drainTimeout: Math.min(grace, longestDrain) });
+  const drainTimeout = Math.min(grace, longestDrain);
+  const drain = new Drain();
+  const http = createHttpServer({ operations, cluster, log, drain, drainTimeout });
   let closing: Promise<void> | undefined;
   const close = async () => {
-    await http.close();
+    // The port stays open until the runs are others': clients are told to ask again, and nodes get answers.
+    drain.begin();
+    await drain.idle(drainTimeout);
     await host.close(grace);
+    drain.over();
+    await http.close();
     await watchdog?.stop();
     guard?.dispose();
   };
   return {
     client: clientOver(operations(defaultTenant)),
     http,
-    plugin: httpApi({ operations, cluster, log }),
+    plugin: httpApi({ operations, cluster, log, drain }),
     get ready() {
       return host.ready;
     },

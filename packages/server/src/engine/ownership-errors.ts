@@ -14,7 +14,7 @@ export const ownerUnreachable = (reason: string, cause?: unknown): ApiError =>
 
 /** Why a node was not reached, as far as the error tells. */
 export function reasonOf({ message, cause }: Error): string {
-  return cause instanceof Error && cause.message !== "" ? cause.message : message;
+  return (cause instanceof Error && cause.message !== "" ? cause.message : message).replace(/\.$/, "");
 }
 
 /** Said to another node, which knows what it asks for. */

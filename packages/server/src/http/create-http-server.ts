@@ -21,8 +21,7 @@ const defaultDrainTimeout = 10_000;
 
 /** The Fastify instance that serves the API by itself; `listen` it, add to it, or `inject` into it. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const drain = new Drain();
-  const { logger, log, drainTimeout = defaultDrainTimeout } = options;
+  const { logger, log, drain = new Drain(), drainTimeout = defaultDrainTimeout } = options;
   const app: FastifyInstance = Fastify({
     ...(isLogger(logger) ? { loggerInstance: logger } : { logger: logger ?? false }),
     routerOptions: { maxParamLength },
@@ -41,6 +40,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   });
   app.addHook("preClose", async () => {
     drain.begin();
+    drain.over();
     await drain.idle(drainTimeout);
   });
   app.register((scope) => mountApi(scope, options, drain));

@@ -33,6 +33,8 @@ export type HttpApiOptions = {
   readonly operations: (tenant: string) => Operations;
   /** What it offers to the other nodes of its cluster, and how they know each other; without, it takes no requests from them. */
   readonly cluster?: NodeIdentity & { readonly [Kind in keyof typeof callKinds]: (tenant: string) => Operations };
+  /** How it goes down, where others have to know of it; default: when the server closes. */
+  readonly drain?: Drain;
   /** Where faults are logged; default: Fastify's logger. */
   readonly log?: HttpLog;
   /** Bytes; default 4 MiB. */
@@ -47,12 +49,15 @@ export type HttpApiOptions = {
 
 /** Makes the plugin: `app.register(httpApi({ operations }), { prefix: "/wovyr" })`. */
 export function httpApi(options: HttpApiOptions): FastifyPluginAsync {
-  const drain = new Drain();
+  const { drain = new Drain() } = options;
   return async (app) => {
     warnOfShortNames(app);
     if (options.cluster !== undefined) knowCallers(app, options.cluster);
     answerProblems(app, options.log, drain);
-    app.addHook("preClose", async () => drain.begin());
+    app.addHook("preClose", async () => {
+      drain.begin();
+      drain.over();
+    });
     await mountApi(app, options, drain);
   };
 }
