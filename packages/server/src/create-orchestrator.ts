@@ -32,6 +32,7 @@ import { defaultPublicationRetention } from "./engine/publishing.ts";
 import { Registry } from "./engine/registry.ts";
 import { type RetentionOptions, retentionTimes } from "./engine/removal.ts";
 import { checkStrategy, type SchedulingStrategy } from "./engine/scheduling/strategy.ts";
+import { Drain } from "./http/drain.ts";
 import { HttpPeers } from "./http/peers.ts";
 import { consoleLog } from "./platform/console-log.ts";
 import { type DeterminismGuard, determinismGuard } from "./platform/determinism-guard.ts";
@@ -208,6 +209,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   let watchdog: Watchdog | undefined;
   const { secret, url: configured } = clusterOptions(options.cluster);
   const machine = hostname();
+  const node = processName(machine, process.pid, nanoid(8));
   let address = configured;
   const host = new EngineHost({
     provider,
@@ -230,7 +232,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     group: checkName(options.group ?? "default", "the name of the group"),
     release: options.release === undefined ? undefined : checkName(options.release, "release"),
     shards: shardsOfGroup,
-    node: processName(machine, process.pid, nanoid(8)),
+    node,
     url: () => address,
     peers: new HttpPeers({ secret, host: machine }),
     lease: millisecondsWithin(options.lease ?? "10s", leaseBounds, "lease"),
@@ -253,21 +255,32 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     throw error;
   }
   const operations = (tenant: string) => host.operations(tenant);
-  const cluster = { forwarded: (tenant: string) => host.forwarded(tenant), secret };
+  const cluster = {
+    forwarded: (tenant: string) => host.forwarded(tenant),
+    delegated: (tenant: string) => host.delegated(tenant),
+    node,
+    secret,
+  };
   // Loaded when the work is going on again: it takes as long as all else.
   const [{ createHttpServer }, { httpApi }] = await Promise.all([import("./http/create-http-server.ts"), import("./http/http-api.ts")]);
-  const http = createHttpServer({ operations, cluster, log, drainTimeout: Math.min(grace, longestDrain) });
+  const drainTimeout = Math.min(grace, longestDrain);
+  const drain = new Drain();
+  const http = createHttpServer({ operations, cluster, log, drain, drainTimeout });
   let closing: Promise<void> | undefined;
   const close = async () => {
-    await http.close();
+    // The port stays open until the runs are others': clients are told to ask again, and nodes get answers.
+    drain.begin();
+    await drain.idle(drainTimeout);
     await host.close(grace);
+    drain.over();
+    await http.close();
     await watchdog?.stop();
     guard?.dispose();
   };
   return {
     client: clientOver(operations(defaultTenant)),
     http,
-    plugin: httpApi({ operations, cluster, log }),
+    plugin: httpApi({ operations, cluster, log, drain }),
     get ready() {
       return host.ready;
     },

@@ -86,6 +86,8 @@ export const errorCodes = {
   UNAUTHENTICATED: { status: 401, retryable: false },
   FORBIDDEN: { status: 403, retryable: false },
   CLUSTER_SECRET_REFUSED: { status: 403, retryable: false },
+  WRONG_NODE: { status: 421, retryable: false },
+  WORKFLOW_ELSEWHERE: { status: 503, retryable: true },
   UNREACHABLE: { status: 503, retryable: true },
   INTERNAL: { status: 500, retryable: false },
   // hosting

@@ -46,8 +46,11 @@ export const headerNames = {
   replayed: "idempotency-replayed",
   retryAfter: "retry-after",
   lastEventId: "last-event-id",
-  /** From one node of a cluster to another: what proves that it is one, whom it speaks for, and that it is not to be sent on. */
-  clusterSecret: "wovyr-cluster-secret",
+  /** From one node of a cluster to another: that it is not to be sent on, whom it speaks for, which node is meant, and what proves that. */
+  node: "wovyr-node",
+  nonce: "wovyr-nonce",
+  bodyDigest: "wovyr-body-digest",
+  proof: "wovyr-proof",
   tenant: "wovyr-tenant",
   forwarded: "wovyr-forwarded",
 } as const;

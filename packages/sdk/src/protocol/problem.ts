@@ -21,7 +21,14 @@ export type Problem = {
 };
 
 // Statuses from 500 on whose message was written for the caller.
-const tellable: ReadonlySet<ErrorCode> = new Set(["SHUTTING_DOWN", "NOT_OWNER", "OWNER_UNREACHABLE", "CLUSTER_MISCONFIGURED", "TIMED_OUT"]);
+const tellable: ReadonlySet<ErrorCode> = new Set([
+  "SHUTTING_DOWN",
+  "NOT_OWNER",
+  "OWNER_UNREACHABLE",
+  "CLUSTER_MISCONFIGURED",
+  "WORKFLOW_ELSEWHERE",
+  "TIMED_OUT",
+]);
 
 const untold: Partial<Record<ErrorCode, string>> = {
   STORE_UNAVAILABLE: "The store cannot be reached, or does not answer, at the moment.",

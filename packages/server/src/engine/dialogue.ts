@@ -68,8 +68,8 @@ export class Dialogue {
   async inspect<T>(row: InstanceRow, look: (instance: Instance) => T): Promise<T> {
     for (;;) {
       await this.#engine.revival.load(row);
-      const { unavailable } = this.#engine;
-      if (unavailable !== undefined) throw unavailable;
+      const { unableToLoad } = this.#engine;
+      if (unableToLoad !== undefined) throw unableToLoad;
       const instance = this.#engine.table.get(row.run);
       // There was no room to keep it.
       if (instance === undefined) return look(await this.#engine.revival.replayed(row));

@@ -9,7 +9,7 @@ import type { Operations, StartResponse } from "@wovyr/sdk/internal";
 import { answering } from "./answering.ts";
 import { Engine, type EngineOptions } from "./engine.ts";
 import { type Store, type StoreProvider, StoreUnavailableError } from "./ports/store.ts";
-import { forwardedOperations, routedOperations } from "./routed-operations.ts";
+import { delegatedOperations, forwardedOperations, routedOperations } from "./routed-operations.ts";
 
 export type EngineHostOptions = Omit<EngineOptions, "store"> & {
   readonly provider: StoreProvider;
@@ -27,6 +27,7 @@ export class EngineHost {
   readonly #startsInFlight = new Map<string, Promise<StartResponse>>();
   readonly #operations = new Map<string, Operations>();
   readonly #forwarded = new Map<string, Operations>();
+  readonly #delegated = new Map<string, Operations>();
   #store: Store | undefined;
   #engine: Engine | undefined;
   #failure: Error | undefined;
@@ -79,6 +80,15 @@ export class EngineHost {
     if (known !== undefined) return known;
     const made = this.#bounded(forwardedOperations(tenant, () => this.engine, this.#startsInFlight));
     this.#forwarded.set(tenant, made);
+    return made;
+  }
+
+  /** What other nodes may ask of this one in their place. */
+  delegated(tenant: string): Operations {
+    const known = this.#delegated.get(tenant);
+    if (known !== undefined) return known;
+    const made = this.#bounded(delegatedOperations(tenant, () => this.engine, this.#startsInFlight));
+    this.#delegated.set(tenant, made);
     return made;
   }
 

@@ -4,7 +4,10 @@
  * 1. It is as old as the last beat, and may be wrong about others: who asks one that does not own the shard any more is told so.
  * 2. What this node owns itself is told by its ownership, which is always right about what it may do.
  */
+
 import type { Membership, NodeRow, ShardRow } from "./ports/store.ts";
+import { workflowLabel } from "./registry.ts";
+import { compareReleases } from "./spreading.ts";
 
 export type Member = Omit<NodeRow, "remaining"> & {
   /** When its lease ends, by this node's clock, unless it is renewed. */
@@ -78,6 +81,15 @@ export class Members {
   /** All shards of the group, by number. */
   get shards(): Iterable<ShardRow> {
     return this.#shards.values();
+  }
+
+  /** Other nodes that live, and stay, and can run a workflow, in any version where none is given; those of later releases first. */
+  thatHave(name: string, version: string | undefined): readonly Member[] {
+    const has = (label: string) =>
+      version === undefined ? label.startsWith(workflowLabel(name, "")) : label === workflowLabel(name, version);
+    return this.all
+      .filter(({ node, draining, workflows }) => node !== this.#self && !draining && workflows.some(has))
+      .sort((a, b) => compareReleases(b.release, a.release));
   }
 
   /** Whether another node lives, and stays, that can run a workflow (`name@version`). */

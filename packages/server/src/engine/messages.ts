@@ -43,7 +43,7 @@ export class Messages {
   }
 
   async query(id: string, query: string, input: unknown, options: { readonly runId?: string } = {}): Promise<unknown> {
-    const engine = this.#tenancy.acting();
+    const engine = this.#tenancy.reading();
     return engine.dialogue.query(await this.#tenancy.row(engine, id, options.runId), query, input);
   }
 

@@ -12,12 +12,25 @@ export const ownerUnreachable = (reason: string, cause?: unknown): ApiError =>
     ...(cause !== undefined && { cause }),
   });
 
+/** Why a node was not reached, as far as the error tells. */
+export function reasonOf({ message, cause }: Error): string {
+  return (cause instanceof Error && cause.message !== "" ? cause.message : message).replace(/\.$/, "");
+}
+
+/** Said to another node, which knows what it asks for. */
+export const workflowElsewhere = (workflow: string, version: string | undefined): ApiError =>
+  new ApiError(`Workflow "${workflow}"${version === undefined ? "" : ` version "${version}"`} is not registered on this node.`, {
+    code: "WORKFLOW_ELSEWHERE",
+    retryAfter: 1_000,
+  });
+
 /** Said of a node, and not of what was asked: another one may answer, or the same later. */
 const ofNode: ReadonlySet<ErrorCode> = new Set([
   "NOT_OWNER",
   "OWNER_UNREACHABLE",
   "UNREACHABLE",
   "SHUTTING_DOWN",
+  "WORKFLOW_ELSEWHERE",
   "CLUSTER_SECRET_REFUSED",
   "CLUSTER_MISCONFIGURED",
 ]);

@@ -4,11 +4,14 @@
  * 1. What is here may be acted on: this node owns it, its lease runs, and it is not about to hand it over. What is elsewhere is hearsay, as old as the last beat.
  * 2. Whoever waits for another node is told when the shard is not that node's any more.
  */
+import { ApiError } from "@wovyr/sdk";
 import type { Member, Members } from "./members.ts";
 import type { Ownership } from "./ownership.ts";
+import { reasonOf } from "./ownership-errors.ts";
 import { atMost } from "./pause.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { EngineLog } from "./ports/log.ts";
+import { StrangeAnswer } from "./ports/peers.ts";
 
 export type Place =
   /** `epoch` tells one term of ownership from another. */
@@ -21,6 +24,8 @@ const mostComplaints = 100;
 const longestLook = 1_000;
 /** A node that has just come does not listen yet. */
 const arrival = 10_000;
+/** By how much the end of a node's lease has moved when it was surely renewed, in milliseconds. */
+const livedOn = 1_500;
 const nowhere: Place = { kind: "nowhere" };
 
 export class Placement {
@@ -33,6 +38,8 @@ export class Placement {
   readonly #members: Members;
   readonly #tenures = new Map<number, Tenure>();
   readonly #departures = new Map<string, AbortController>();
+  /** Nodes that did not answer, with the end of their lease when that was found. */
+  readonly #silent = new Map<string, { readonly leaseUntil: number; readonly error: ApiError }>();
   /** Calls to other nodes that are under way. */
   forwarding = 0;
 
@@ -76,6 +83,11 @@ export class Placement {
     return owner === undefined ? nowhere : { kind: "there", owner };
   }
 
+  /** Nodes that can be asked for a workflow that is not registered here. */
+  thatHave(workflow: string, version: string | undefined): readonly Member[] {
+    return this.#members.thatHave(workflow, version);
+  }
+
   /** Aborted when a shard is found not to be this owner's any more. */
   tenure(shard: number, owner: Member): AbortSignal {
     const known = this.#tenures.get(shard);
@@ -99,11 +111,38 @@ export class Placement {
   }
 
   /** Somebody has to look after the configuration of the cluster, or of a node: it is logged once. */
-  complain(message: string, about?: Member): void {
+  complain(message: string, about?: Member, subject = message): void {
     if (about !== undefined && about.url === undefined && this.#clock.now() - about.since < arrival) return;
-    if (this.#complaints.has(message) || this.#complaints.size >= mostComplaints) return;
-    this.#complaints.add(message);
+    if (this.#complaints.has(subject) || this.#complaints.size >= mostComplaints) return;
+    this.#complaints.add(subject);
     this.#log.error(`nodes of this cluster cannot ask each other; messages reach their runs through the store meanwhile: ${message}`);
+  }
+
+  answered({ node }: Member): void {
+    this.#silent.delete(node);
+  }
+
+  /**
+   * A node was asked in vain. Once it is known to have lived on all the same, that is logged, once for each address of a node: when somebody else answers
+   * there, and when it is asked in vain again.
+   */
+  unanswered({ node, leaseUntil }: Member, error: unknown): void {
+    if (!(error instanceof ApiError) || error.code !== "UNREACHABLE") return;
+    const before = this.#silent.get(node);
+    this.#silent.set(node, { leaseUntil: before?.leaseUntil ?? leaseUntil, error });
+    if (before !== undefined) this.#judge(node, error);
+  }
+
+  #judge(node: string, error: ApiError): void {
+    const known = this.#silent.get(node);
+    const member = this.#members.all.find((each) => each.node === node);
+    if (known === undefined || member === undefined || member.leaseUntil - known.leaseUntil < livedOn) return;
+    const { url = "" } = member;
+    this.complain(
+      `node ${node} is not reached at ${url}, though it lives: ${reasonOf(error)}; its \`cluster.url\` has to lead to itself`,
+      member,
+      `${node} ${url}`,
+    );
   }
 
   #moved(): void {
@@ -112,8 +151,12 @@ export class Placement {
       this.#tenures.delete(shard);
       controller.abort();
     }
-    if (this.#departures.size === 0) return;
+    if (this.#departures.size === 0 && this.#silent.size === 0) return;
     const present = new Set(this.#members.all.map(({ node }) => node));
+    for (const [node, { error }] of this.#silent) {
+      if (!present.has(node)) this.#silent.delete(node);
+      else if (error.cause instanceof StrangeAnswer) this.#judge(node, error);
+    }
     for (const [node, controller] of this.#departures) {
       if (present.has(node)) continue;
       this.#departures.delete(node);

@@ -6,8 +6,10 @@
  *    owner finds it, and it counts once.
  * 3. What only the owner can answer (a query, an update, an operation on a history) is asked again for a while, and then refused with OWNER_UNREACHABLE.
  * 4. Waiting for a result, and following a run, go on over changes of its owner: nothing is missed, and nothing told twice.
- * 5. A call that came from another node is answered here or refused with NOT_OWNER; it never goes on to a third one.
- * 6. An answer from memory counts only if this node still owns the run, in the same term, when it is there.
+ * 5. A call that came from another node is answered here or refused with NOT_OWNER; it never goes on to a third one. But for a start whose workflow the node
+ *    that was asked does not have: a node that has it is asked in its place, and that one goes on to the owner.
+ * 6. Which version is started is decided by the node that is asked. An owner that does not have it is done without.
+ * 7. An answer from memory counts only if this node still owns the run, in the same term, when it is there.
  */
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import {
@@ -28,8 +30,9 @@ import type { Engine } from "./engine.ts";
 import type { Member } from "./members.ts";
 import { newMessageName } from "./messages.ts";
 import { type LocalOperations, localOperations, maxBatch, type Sayable } from "./operations.ts";
-import { isOfNode, isUncertain, notOwner, ownerUnreachable } from "./ownership-errors.ts";
+import { isOfNode, isUncertain, notOwner, ownerUnreachable, reasonOf, workflowElsewhere } from "./ownership-errors.ts";
 import type { Place } from "./placement.ts";
+import type { Peers } from "./ports/peers.ts";
 import { isClosedResult } from "./results.ts";
 import { keyPlace, placeIdOf } from "./start.ts";
 
@@ -40,6 +43,8 @@ const longestPause = 1_000;
 /** Calls to other nodes that are under way at once. */
 export const maxForwarded = 5_000;
 const eventsPerRead = 500;
+/** Nodes that are asked to start what this one does not have. */
+const mostDelegates = 3;
 
 type EngineOf = () => Engine;
 type Named = { readonly runId?: string; readonly idempotencyKey?: string };
@@ -59,6 +64,14 @@ export function forwardedOperations(tenant: string, engine: EngineOf, startsInFl
   return new Routing(tenant, engine, local, { forwarded: true }).operations;
 }
 
+/** What this node offers to others of its group in their place: what they cannot start themselves. */
+export function delegatedOperations(tenant: string, engine: EngineOf, startsInFlight: StartsInFlight): Operations {
+  const local: LocalOperations = localOperations(tenant, engine, startsInFlight, () => routed);
+  const routed = new Routing(tenant, engine, local).operations;
+  const { start } = new Routing(tenant, engine, local, { delegated: true }).operations;
+  return { ...new Routing(tenant, engine, local, { forwarded: true }).operations, start };
+}
+
 class Routing {
   readonly operations: Operations;
   readonly #tenant: string;
@@ -66,12 +79,15 @@ class Routing {
   readonly #local: LocalOperations;
   /** Whether the caller is another node. */
   readonly #forwarded: boolean;
+  /** Whether it is another node that did not have the workflow itself. */
+  readonly #delegated: boolean;
 
-  constructor(tenant: string, engine: EngineOf, local: LocalOperations, { forwarded = false } = {}) {
+  constructor(tenant: string, engine: EngineOf, local: LocalOperations, { forwarded = false, delegated = false } = {}) {
     this.#tenant = tenant;
     this.#engine = engine;
     this.#local = local;
     this.#forwarded = forwarded;
+    this.#delegated = delegated;
     this.operations = this.#operations();
   }
 
@@ -147,12 +163,23 @@ class Routing {
   /** Calls another node. Rejects with UNREACHABLE as soon as that one is known to own the run no more. */
   async #remotely<T>(
     engine: Engine,
-    { node, url }: Member,
+    member: Member,
     left: AbortSignal,
     call: (owner: Operations, signal: AbortSignal) => Promise<T>,
     outside?: AbortSignal,
   ): Promise<T> {
-    const owner = this.#peer(engine, node, url);
+    const owner = this.#peers(engine, member).operations(this.#tenant, member);
+    return this.#watched(engine, member, left, (signal) => call(owner, signal), outside);
+  }
+
+  async #watched<T>(
+    engine: Engine,
+    member: Member,
+    left: AbortSignal,
+    call: (signal: AbortSignal) => Promise<T>,
+    outside?: AbortSignal,
+  ): Promise<T> {
+    const { node } = member;
     const ending = new AbortController();
     const stop = () => ending.abort(outside?.reason);
     outside?.addEventListener("abort", stop, { once: true });
@@ -168,7 +195,7 @@ class Routing {
     try {
       if (outside?.aborted === true) stop();
       if (left.aborted) moved();
-      return await Promise.race([call(owner, ending.signal), moving]);
+      return await Promise.race([this.#heard(engine, member, call(ending.signal)), moving]);
     } finally {
       engine.placement.forwarding -= 1;
       outside?.removeEventListener("abort", stop);
@@ -176,12 +203,24 @@ class Routing {
     }
   }
 
-  #peer(engine: Engine, node: string, url: string | undefined): Operations {
+  /** What a node answers, or that it does not, tells of the node as well. */
+  async #heard<T>(engine: Engine, member: Member, answer: Promise<T>): Promise<T> {
+    try {
+      const given = await answer;
+      engine.placement.answered(member);
+      return given;
+    } catch (error) {
+      engine.placement.unanswered(member, error);
+      throw error;
+    }
+  }
+
+  #peers(engine: Engine, { node }: Member): Peers {
     const { peers } = engine.options;
     if (peers === undefined) throw ownerUnreachable(`node ${node} owns it, and this one has no way to reach others`);
     if (engine.placement.forwarding >= maxForwarded)
       throw new ApiError(`${maxForwarded} calls to other nodes are under way already.`, { code: "OVERLOADED", retryAfter: 1_000 });
-    return peers.operations(this.#tenant, { node, url });
+    return peers;
   }
 
   #leftBy(engine: Engine, id: string | undefined, owner: Member): AbortSignal {
@@ -216,7 +255,7 @@ class Routing {
         return answer;
       } catch (error) {
         if (!this.#mayBeElsewhere(engine, id, place, error)) throw error;
-        if (clock.now() >= deadline || (once && isUncertain(error))) throw askedInVain(error);
+        if (clock.now() >= deadline || (once && isUncertain(error))) throw askedInVain(error, place);
       }
       await this.#afterwards(engine, tries);
     }
@@ -262,7 +301,7 @@ class Routing {
       } catch (error) {
         signal?.throwIfAborted();
         if (!this.#mayBeElsewhere(engine, id, place, error)) throw error;
-        if (clock.now() - began >= Math.max(wait, askPatience)) throw askedInVain(error);
+        if (clock.now() - began >= Math.max(wait, askPatience)) throw askedInVain(error, place);
       }
       await this.#afterwards(engine, tries, signal);
     }
@@ -301,8 +340,12 @@ class Routing {
     const engine = this.#engine();
     const { clock } = engine.options;
     const deadline = clock.now() + (asked.wait ?? 0);
-    let request = asked;
-    const id = this.#idOfStart(engine, asked);
+    const version = this.#versionOf(engine, asked);
+    if (version === undefined && (this.#forwarded || this.#delegated)) throw workflowElsewhere(asked.workflow, asked.version);
+    const others = version === undefined && !isIsolated(engine) ? engine.placement.thatHave(asked.workflow, asked.version) : [];
+    if (others.length > 0) return this.#startInstead(engine, others, asked, deadline);
+    let request: StartRequest = { ...asked, ...(version !== undefined && { version }) };
+    const id = this.#idOfStart(engine, request);
     for (let tries = 1; ; tries += 1) {
       const place = this.#placeOf(engine, id);
       const left = Math.max(0, deadline - clock.now());
@@ -321,7 +364,7 @@ class Routing {
           return await this.#withResult(engine, request, deadline, started);
         }
       } catch (error) {
-        if (place.kind === "there" && hasCode(error, "WORKFLOW_NOT_FOUND") && this.#hosts(engine, request)) isVain = true;
+        if (place.kind === "there" && hasCode(error, "WORKFLOW_ELSEWHERE")) isVain = true;
         // Without a key nobody could tell whether the first one was done.
         else if (request.idempotencyKey === undefined || !this.#mayBeElsewhere(engine, id, place, error)) throw error;
         silent = isUncertain(error);
@@ -343,8 +386,32 @@ class Routing {
     });
   }
 
-  #hosts(engine: Engine, { workflow, version }: StartRequest): boolean {
-    return version !== undefined && engine.options.registry.find(workflow, version) !== undefined;
+  /** The version that a start means; undefined when this node does not have it. */
+  #versionOf({ options }: Engine, { workflow, version }: StartRequest): string | undefined {
+    return options.registry.ifStarted(workflow, version)?.version;
+  }
+
+  /** Asks nodes that have the workflow, which this one has not, one after another. */
+  async #startInstead(engine: Engine, others: readonly Member[], asked: StartRequest, deadline: number): Promise<StartResponse> {
+    const { clock } = engine.options;
+    const { signal, ...request } = this.#named(asked);
+    const { unavailable } = engine;
+    if (unavailable?.code === "SHUTTING_DOWN") throw unavailable;
+    let failure: WovyrError | undefined;
+    for (const member of others.slice(0, mostDelegates))
+      try {
+        const delegate = this.#peers(engine, member).delegated(this.#tenant, member);
+        const wait = Math.min(Math.max(0, deadline - clock.now()), longestWait);
+        const start = () => delegate.start({ ...request, wait });
+        const started = await this.#watched(engine, member, engine.placement.departure(member), start, signal);
+        return await this.#withResult(engine, asked, deadline, started);
+      } catch (error) {
+        if (!isOfNode(error)) throw error;
+        if (error.code === "CLUSTER_MISCONFIGURED" || error.code === "CLUSTER_SECRET_REFUSED")
+          engine.placement.complain(error.message, member);
+        failure = askedInVain(error, { kind: "there", owner: member });
+      }
+    throw failure ?? workflowElsewhere(asked.workflow, asked.version);
   }
 
   /** Waits on for a result that has not come yet, though there is time left. */
@@ -358,7 +425,9 @@ class Routing {
   async #startBatch(requests: readonly StartRequest[]): Promise<readonly BatchItem[]> {
     const engine = this.#engine();
     const groups = new Map<string, Group>();
-    for (const [at, request] of requests.entries()) {
+    for (const [at, asked] of requests.entries()) {
+      const version = this.#versionOf(engine, asked);
+      const request = version === undefined ? asked : { ...asked, version };
       const place = this.#forwarded ? undefined : this.#placeOf(engine, this.#idOfStart(engine, request));
       const owner = place?.kind === "there" ? place.owner : undefined;
       const name = owner === undefined ? "" : `${owner.node} ${request.workflow}`;
@@ -498,8 +567,11 @@ class Routing {
     if (left.aborted || options.signal?.aborted === true) end();
     engine.placement.forwarding += 1;
     try {
-      yield* this.#peer(engine, owner.node, owner.url).stream(id, { ...options, signal: ending.signal });
+      yield* this.#peers(engine, owner)
+        .operations(this.#tenant, owner)
+        .stream(id, { ...options, signal: ending.signal });
     } catch (error) {
+      if (!ending.signal.aborted) engine.placement.unanswered(owner, error);
       if (left.aborted) throw new ApiError(`Node ${owner.node} does not own the run any more.`, { code: "UNREACHABLE" });
       throw error;
     } finally {
@@ -567,14 +639,11 @@ const same = (a: Place, b: Place): boolean =>
 
 const hasCode = (error: unknown, code: string): boolean => error instanceof WovyrError && error.code === code;
 
-function askedInVain(error: WovyrError): WovyrError {
-  switch (error.code) {
-    case "CLUSTER_MISCONFIGURED":
-    case "OWNER_UNREACHABLE":
-      return error;
-    case "CLUSTER_SECRET_REFUSED":
-      return new ApiError(`The node that owns the run refuses this one: ${error.message}`, { code: "CLUSTER_MISCONFIGURED", cause: error });
-    default:
-      return ownerUnreachable("it does not answer", error);
-  }
+function askedInVain(error: WovyrError, place: Place): WovyrError {
+  if (error.code === "CLUSTER_MISCONFIGURED" || error.code === "OWNER_UNREACHABLE") return error;
+  if (error.code === "CLUSTER_SECRET_REFUSED")
+    return new ApiError(`The node that owns the run refuses this one: ${error.message}`, { code: "CLUSTER_MISCONFIGURED", cause: error });
+  if (place.kind !== "there") return ownerUnreachable("it does not answer", error);
+  const { node, url = "an unknown address" } = place.owner;
+  return ownerUnreachable(`node ${node} at ${url} does not answer: ${reasonOf(error)}`, error);
 }

@@ -246,7 +246,7 @@ export class Starting {
     if (startKey !== undefined) {
       const known = await store.findStartKey(this.#tenancy.tenant, workflow, startKey.key, start.identity.shard);
       if (known !== undefined && definition.debounce !== undefined)
-        return this.#replaced(engine, definition.debounce.period, start, known.run, request);
+        return this.#replaced(engine, definition.debounce.period, start, known.run, request, again);
       if (known !== undefined) return this.#again(engine, known, startKey, request);
     }
     const open = await store.findInstance(this.#tenancy.tenant, id, start.identity.shard);
@@ -270,13 +270,20 @@ export class Starting {
     if (open.workflow === workflow) {
       const { onConflict = definition.singleton?.onConflict } = request;
       if (onConflict === "return" || onConflict === "skip") return this.#existing(open, false, request);
-      if (onConflict === "cancel") return this.#inPlaceOf(open, request);
+      if (onConflict === "cancel") return this.#inPlaceOf(open, request, again);
     }
     throw instanceExists(id, open);
   }
 
   /** A debounced start takes the place of the one before it; where that one has begun it is the first of the next. */
-  async #replaced(engine: Engine, period: number, start: Start, run: string, request: StartRequest): Promise<StartResponse> {
+  async #replaced(
+    engine: Engine,
+    period: number,
+    start: Start,
+    run: string,
+    request: StartRequest,
+    again: () => Promise<StartResponse>,
+  ): Promise<StartResponse> {
     const { tenant } = this.#tenancy;
     const { store } = engine.options;
     const { shard } = start.identity;
@@ -285,11 +292,11 @@ export class Starting {
     const row = await store.getInstance({ tenant, run, shard });
     if (replaced !== undefined && row !== undefined) return { ...(await this.#existing(row, false, request)), replayed: replaced.replayed };
     await store.dropStartKey(tenant, start.identity.workflow, start.create.startKey?.key ?? "", run);
-    return this.#startOnce(request);
+    return again();
   }
 
   /** A singleton is cancelled, and another one takes its place when it has ended. */
-  async #inPlaceOf(open: InstanceRow, request: StartRequest): Promise<StartResponse> {
+  async #inPlaceOf(open: InstanceRow, request: StartRequest, again: () => Promise<StartResponse>): Promise<StartResponse> {
     const reason = "cancelled by a start of the same singleton, which takes its place";
     await this.#anywhere()
       .cancel(open.id, { runId: open.run, reason })
@@ -302,7 +309,7 @@ export class Starting {
       wait: singletonPatience,
       ...(signal !== undefined && { signal }),
     });
-    if (isClosedResult(ended)) return this.#startOnce(request);
+    if (isClosedResult(ended)) return again();
     throw new ApiError(
       `The run ${open.run} of singleton "${open.id}" was cancelled and has not ended within ${singletonPatience / 1_000} s; try again.`,
       { code: "SINGLETON_BUSY", retryAfter: 1_000 },

@@ -25,6 +25,14 @@ export class Tenancy {
     return engine;
   }
 
+  /** The engine, when it may bring runs into memory: also while it closes, as long as it has any. */
+  reading(): Engine {
+    const engine = this.engine();
+    const { unableToLoad } = engine;
+    if (unableToLoad !== undefined) throw unableToLoad;
+    return engine;
+  }
+
   /** A run of an instance: the newest, or the given one. Throws INSTANCE_NOT_FOUND. */
   async row(engine: Engine, id: string, runId: string | undefined): Promise<InstanceRow> {
     const { store } = engine.options;

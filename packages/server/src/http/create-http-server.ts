@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { ApiError, mediaTypes, problemOf } from "@wovyr/sdk/internal";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions } from "fastify";
+import { knowCallers } from "./caller.ts";
 import { Drain } from "./drain.ts";
 import { type HttpApiOptions, mountApi } from "./http-api.ts";
 import { sendProblem } from "./problem-reply.ts";
@@ -20,8 +21,7 @@ const defaultDrainTimeout = 10_000;
 
 /** The Fastify instance that serves the API by itself; `listen` it, add to it, or `inject` into it. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const drain = new Drain();
-  const { logger, log, drainTimeout = defaultDrainTimeout } = options;
+  const { logger, log, drain = new Drain(), drainTimeout = defaultDrainTimeout } = options;
   const app: FastifyInstance = Fastify({
     ...(isLogger(logger) ? { loggerInstance: logger } : { logger: logger ?? false }),
     routerOptions: { maxParamLength },
@@ -31,6 +31,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     frameworkErrors: (error, request, reply) => void sendProblem(error, request, reply, log),
     clientErrorHandler: answerBrokenRequest,
   });
+  if (options.cluster !== undefined) knowCallers(app, options.cluster);
   answerProblems(app, log, drain);
   answerUnknown(app);
   app.addHook("onRequest", (_request, reply, done) => {
@@ -39,6 +40,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   });
   app.addHook("preClose", async () => {
     drain.begin();
+    drain.over();
     await drain.idle(drainTimeout);
   });
   app.register((scope) => mountApi(scope, options, drain));

@@ -1,13 +1,16 @@
 import type { ServerResponse } from "node:http";
+import type { Caller } from "./caller.ts";
 
 /**
  * How a server goes down.
  *
  * 1. When it begins, everything that waits is told so at once: long polls answer, streams end.
  * 2. Requests under way are then given time to end by themselves.
+ * 3. New ones are refused. Those of other nodes are not while this one still has runs that nobody else can speak for: until the end of that is told.
  */
 export class Drain {
   #closing = false;
+  #speaksForRuns = true;
   #underWay = 0;
   #idle: (() => void) | undefined;
   readonly #waiting = new Set<() => void>();
@@ -18,6 +21,16 @@ export class Drain {
 
   get closing(): boolean {
     return this.#closing;
+  }
+
+  /** Whether requests are refused: all, or all but those of other nodes. */
+  refuses(kind: Caller["kind"]): boolean {
+    return this.#closing && (kind === "client" || !this.#speaksForRuns);
+  }
+
+  /** This node has no runs any more. */
+  over(): void {
+    this.#speaksForRuns = false;
   }
 
   /** Calls `end` when the server begins to close. */

@@ -8,7 +8,8 @@
 import { type OperationId, type Operations, type Route, routes } from "@wovyr/sdk/internal";
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from "fastify";
 import { bodyReader } from "./body.ts";
-import { anybody, callerOf } from "./caller.ts";
+import type { callKinds } from "./call-proof.ts";
+import { callerOf, knowCallers, type NodeIdentity } from "./caller.ts";
 import { deadLetterHandlers } from "./dead-letter-handlers.ts";
 import { Drain } from "./drain.ts";
 import { EventStreams } from "./event-streams.ts";
@@ -30,8 +31,10 @@ import { workflowHandlers } from "./workflow-handlers.ts";
 export type HttpApiOptions = {
   /** What the API offers, bound to a tenant. */
   readonly operations: (tenant: string) => Operations;
-  /** What it offers to the other nodes of its cluster, and the secret that they show; without, it takes no requests from them. */
-  readonly cluster?: { readonly forwarded: (tenant: string) => Operations; readonly secret: string | undefined };
+  /** What it offers to the other nodes of its cluster, and how they know each other; without, it takes no requests from them. */
+  readonly cluster?: NodeIdentity & { readonly [Kind in keyof typeof callKinds]: (tenant: string) => Operations };
+  /** How it goes down, where others have to know of it; default: when the server closes. */
+  readonly drain?: Drain;
   /** Where faults are logged; default: Fastify's logger. */
   readonly log?: HttpLog;
   /** Bytes; default 4 MiB. */
@@ -46,11 +49,15 @@ export type HttpApiOptions = {
 
 /** Makes the plugin: `app.register(httpApi({ operations }), { prefix: "/wovyr" })`. */
 export function httpApi(options: HttpApiOptions): FastifyPluginAsync {
-  const drain = new Drain();
+  const { drain = new Drain() } = options;
   return async (app) => {
     warnOfShortNames(app);
+    if (options.cluster !== undefined) knowCallers(app, options.cluster);
     answerProblems(app, options.log, drain);
-    app.addHook("preClose", async () => drain.begin());
+    app.addHook("preClose", async () => {
+      drain.begin();
+      drain.over();
+    });
     await mountApi(app, options, drain);
   };
 }
@@ -105,8 +112,8 @@ export async function mountApi(app: FastifyInstance, options: HttpApiOptions, dr
   };
 
   const operations = (request: FastifyRequest): Operations => {
-    const { tenant, forwarded } = options.cluster === undefined ? anybody : callerOf(request, options.cluster.secret);
-    return forwarded && options.cluster !== undefined ? options.cluster.forwarded(tenant) : options.operations(tenant);
+    const { tenant, kind } = callerOf(request);
+    return kind === "client" || options.cluster === undefined ? options.operations(tenant) : options.cluster[kind](tenant);
   };
   const context = { operations, log: options.log, prefix };
   app.removeAllContentTypeParsers();

@@ -1,5 +1,6 @@
 import { ApiError } from "@wovyr/sdk/internal";
 import type { FastifyInstance } from "fastify";
+import { callerOf } from "./caller.ts";
 import type { Drain } from "./drain.ts";
 import type { HttpLog } from "./http-log.ts";
 import { notFound } from "./not-found.ts";
@@ -11,7 +12,7 @@ export function answerProblems(app: FastifyInstance, log: HttpLog | undefined, d
   app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, log));
   app.addHook("onRequest", (request, reply, done) => {
     if (request.is404) done(notFound(request, reply, prefix));
-    else if (drain.closing && !request.url.startsWith(`${prefix}/health/`))
+    else if (drain.refuses(callerOf(request).kind) && !request.url.startsWith(`${prefix}/health/`))
       done(new ApiError("This server is shutting down", { code: "SHUTTING_DOWN" }));
     else done();
   });

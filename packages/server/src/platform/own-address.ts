@@ -8,6 +8,12 @@ export function ownAddress(host: string, port: number): string {
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
 }
 
+/** Whether a host, as an URL writes it, is an address of this machine. */
+export function isOwnAddress(host: string): boolean {
+  const wanted = host.replace(/^\[(.*)\]$/, "$1");
+  return Object.values(networkInterfaces()).some((addresses) => (addresses ?? []).some(({ address }) => address === wanted));
+}
+
 /** Of this machine's addresses the first that other machines reach, IPv4 before IPv6. */
 function firstAddress(): string {
   const outside = Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).filter(({ internal }) => !internal));

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { ClientRequest } from "node:http";
+import { type ClientRequest, createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { awaitEvent, child, event, query, Type, update, type WovyrError, workflow } from "@wovyr/sdk";
 import type { Handle } from "@wovyr/sdk/client";
 import type { Beat } from "../../src/engine/ports/store.ts";
+import { HttpPeers } from "../../src/http/peers.ts";
 import { memoryStore, type StoreProvider } from "../../src/index.ts";
+import { hostOfProcess } from "../../src/platform/process-name.ts";
 import { until, within } from "../recovery/until.ts";
 import { type Node, nodes } from "./nodes.ts";
 
@@ -125,14 +128,20 @@ test("a request that another node has sent on is answered or refused, and never 
   const id = await idOf(two);
   await two.client.start(adder, 1, { id });
   const headers = { "content-type": "application/json", "wovyr-forwarded": "1", "wovyr-tenant": "default" };
-  const ask = (url: string) => fetch(`${url}/v1/instances/${id}/queries/total`, { method: "POST", body: "{}", headers });
+  const names = new Map(await Promise.all(all.map(async ({ url, local }) => [url, (await local.cluster()).node] as const)));
+  const send = (url: string, path: string, node = names.get(url) ?? "") =>
+    fetch(`${url}/v1/instances/${id}/${path}`, { method: "POST", body: "{}", headers: { ...headers, "wovyr-node": node } });
+  const ask = (url: string) => send(url, "queries/total");
   const forwarded = await forwardedDuring(async () => {
     const refused = await ask(one.url);
     assert.deepEqual([refused.status, ((await refused.json()) as { code: string }).code], [503, "NOT_OWNER"]);
     assert.ok(refused.headers.has("retry-after"));
-    for (const path of ["cancel", "wake", "pause", "events/go"])
-      assert.equal((await fetch(`${one.url}/v1/instances/${id}/${path}`, { method: "POST", body: "{}", headers })).status, 503, path);
+    for (const path of ["cancel", "wake", "pause", "events/go"]) assert.equal((await send(one.url, path)).status, 503, path);
     assert.equal((await ask(two.url)).status, 200);
+    for (const node of ["", names.get(one.url)]) {
+      const astray = await send(two.url, "queries/total", node);
+      assert.deepEqual([astray.status, ((await astray.json()) as { code: string }).code], [421, "WRONG_NODE"]);
+    }
   });
   assert.equal(forwarded, 0);
 });
@@ -144,22 +153,55 @@ test("nodes that share a secret take each other's requests, and nobody else's", 
   const [one, two] = all as [Node, Node];
   const id = await idOf(two);
   assert.equal(await (await one.client.start(adder, 1, { id })).query(total), 1);
-  const ask = (secret: string | undefined) =>
-    fetch(`${two.url}/v1/instances/${id}/queries/total`, {
-      method: "POST",
-      body: "{}",
-      headers: {
-        "content-type": "application/json",
-        "wovyr-forwarded": "1",
-        "wovyr-tenant": "default",
-        ...(secret !== undefined && { "wovyr-cluster-secret": secret }),
-      },
-    });
-  for (const secret of [undefined, "", "the-secret-of-this-clusteR", "x".repeat(1_000)]) {
-    const refused = await ask(secret);
-    assert.deepEqual([refused.status, ((await refused.json()) as { code: string }).code], [403, "CLUSTER_SECRET_REFUSED"]);
-  }
-  assert.equal((await ask("the-secret-of-this-cluster")).status, 200);
+  const { node } = await two.local.cluster();
+  const ask = (secret: string) => {
+    const asked: Promise<unknown> = new HttpPeers({ secret, host: hostOfProcess(node) })
+      .operations("default", { node, url: two.url })
+      .query(id, "total", {});
+    return asked.catch((error: Error) => (error.cause as Error).message);
+  };
+  for (const secret of ["the-secret-of-this-clusteR", "x".repeat(1_000)])
+    assert.match(String(await ask(secret)), /answers 403 CLUSTER_SECRET_REFUSED as node .* does not prove/);
+  assert.equal(await ask("the-secret-of-this-cluster"), 1);
+});
+
+test("what a node sends to another holds for that node, call and body alone, and does not tell the secret", async (context) => {
+  const secret = "the-secret-of-this-cluster";
+  const { all, idOf } = await nodes(context, 2, [adder, pinged], { cluster: { secret } });
+  const [one, two] = all as [Node, Node];
+  const [id, node] = [await idOf(two), (await two.local.cluster()).node];
+  const handle = await one.client.start(adder, 1, { id });
+  let sent: IncomingHttpHeaders = {};
+  let asked = "";
+  const tap = createServer((request, response) => {
+    asked = request.url ?? "";
+    sent = request.headers;
+    request.resume();
+    response.end("{}");
+  });
+  await new Promise<void>((resolve) => tap.listen(0, "127.0.0.1", resolve));
+  context.after(() => tap.close());
+  const url = `http://127.0.0.1:${(tap.address() as AddressInfo).port}`;
+  const peer = new HttpPeers({ secret, host: hostOfProcess(node) }).operations("default", { node, url });
+  await assert.rejects(peer.sendEvent(id, "go", 5, { idempotencyKey: "five" }), code("UNREACHABLE"));
+  assert.doesNotMatch(JSON.stringify(sent), new RegExp(secret));
+  const again = async (at: Node, path: string, body: string, headers: Record<string, string> = {}) => {
+    const said = Object.entries({ ...sent, ...headers }).filter(
+      ([name, value]) => value !== undefined && !/^(host|connection|content-length)$/.test(name),
+    );
+    const answer = await fetch(at.url + path, { method: "POST", body, headers: Object.fromEntries(said) as Record<string, string> });
+    return [answer.status, ((await answer.json().catch(() => ({}))) as { code?: string }).code];
+  };
+  const body = JSON.stringify({ payload: 5 });
+  const refused = [403, "CLUSTER_SECRET_REFUSED"];
+  assert.deepEqual(await again(two, asked, JSON.stringify({ payload: 6 })), refused);
+  assert.deepEqual(await again(two, asked.replace("events/go", "cancel"), body), refused);
+  for (const header of ["wovyr-nonce", "wovyr-tenant", "idempotency-key", "wovyr-body-digest", "wovyr-proof"])
+    assert.deepEqual(await again(two, asked, body, { [header]: "another" }), refused, header);
+  assert.deepEqual(await again(one, asked, body), [421, "WRONG_NODE"]);
+  assert.equal(await handle.query(total), 1);
+  assert.equal((await again(two, asked, body))[0], 202);
+  assert.equal(await handle.result({ timeout: "10s" }), 6);
 });
 
 test("where secrets differ, messages reach their runs through the store, and a query says what is wrong", async (context) => {
@@ -171,7 +213,7 @@ test("where secrets differ, messages reach their runs through the store, and a q
   await handle.send(Go, 2);
   assert.equal(await handle.result({ timeout: "10s" }), 3);
   await assert.rejects(handle.query(total), (error: WovyrError) => {
-    assert.equal(error.code, "CLUSTER_MISCONFIGURED");
+    assert.equal(error.code, "OWNER_UNREACHABLE");
     assert.match(error.message, /cluster\.secret/);
     return true;
   });
@@ -291,11 +333,12 @@ test("H061 a node whose lease has run out answers nothing from memory", async (c
   store.silence();
   await until("the other node has taken over", async () => (await one.local.cluster()).nodes.length === 1, 10_000);
   const next = one.client.handle(adder, id);
+  const { node } = await stale.local.cluster();
   assert.equal(await next.update(add, 5), 6);
   const asked = await fetch(`${stale.url}/v1/instances/${id}/queries/total`, {
     method: "POST",
     body: "{}",
-    headers: { "content-type": "application/json", "wovyr-forwarded": "1", "wovyr-tenant": "default" },
+    headers: { "content-type": "application/json", "wovyr-forwarded": "1", "wovyr-tenant": "default", "wovyr-node": node },
   });
   assert.deepEqual([asked.status, ((await asked.json()) as { code: string }).code], [503, "NOT_OWNER"]);
   await assert.rejects(handle.query(total), (error: WovyrError) => error.code === "OWNER_UNREACHABLE");
