@@ -4,9 +4,9 @@
  * 1. An attempt begins only after the commit that records it.
  * 2. At most `concurrency` attempts run at once; the others wait in the order of the scheduling strategy (scheduling/).
  * 3. An attempt that is to be recorded before it begins is announced when there is a place for it; the place is kept until the recorded one is started.
- * 4. An activity whose process was lost twice is suspect: suspects run one at a time, and the attempt of one is recorded only when its turn has come, so
- *    that those that wait are not lost with the one that ends the process. Those that were lost least come first, of all that a recovery finds: a process
- *    that dies again and again does not take the same one with it.
+ * 4. An activity that was lost with its process after its begin had been recorded is suspect (attempts.ts): suspects run one at a time, and the attempt of
+ *    one is recorded only when its turn has come, so that those that wait are not lost with the one that ends the process. Those that were lost least come
+ *    first, of all that a recovery finds: a process that dies again and again does not take the same one with it.
  * 5. While an activity's circuit is open its attempts are held back and take no place (circuits.ts).
  * 6. Whatever makes an attempt begin (a place, a permit, a circuit, time), it does so only while this node may act on its shard: when the node's lease has run
  *    out, the run may be another node's. Nor does one of a shard that is being handed over (hand-over.ts). Either goes on waiting when the shard stays.
