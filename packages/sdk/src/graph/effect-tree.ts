@@ -7,7 +7,7 @@
  * 3. Beyond `maxNodes` effects are only counted.
  */
 import type { EffectId, PlannedCompensation } from "../model/history.ts";
-import { suspectLosses } from "../model/instance-state.ts";
+import { announcedLosses } from "../model/instance-state.ts";
 import { widthOf } from "../model/open-compensation.ts";
 import type { HistoryEvent } from "../protocol/operations.ts";
 import { type EffectPlace, placeOf } from "./effect-place.ts";
@@ -253,7 +253,7 @@ export class EffectTree {
       if (told === undefined || last === undefined || told.endedAt !== undefined) continue;
       if (told.state === "Retrying" || told.state === "Paused") continue;
       if (last.endedAt === undefined) Object.assign(last, { endedAt: at, lost: "shutdown" });
-      told.state = told.losses < suspectLosses ? "Running" : "Lost";
+      told.state = told.losses < announcedLosses ? "Running" : "Lost";
       if (told.state === "Running") told.attempts?.push({ number: last.number, startedAt: at });
     }
   }
@@ -474,7 +474,7 @@ function lost(told: Told, attempts: Mutable<GraphAttempt>[], cause: "crash" | "s
     return;
   }
   told.losses += 1;
-  const again = told.losses < suspectLosses;
+  const again = told.losses < announcedLosses;
   told.state = again ? "Running" : "Lost";
   if (again && last !== undefined) attempts.push({ number: last.number, startedAt: at });
 }

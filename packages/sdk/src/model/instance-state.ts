@@ -50,10 +50,13 @@ export const instanceTransitions: Readonly<Record<Status, readonly Status[]>> = 
 };
 
 /**
- * From so many losses on an activity is suspected of ending its process. It stays `Lost` until it is its turn to run alone, and only then its next attempt
- * is recorded: so those that merely wait beside the culprit are not lost with it again.
+ * From so many losses on the next attempt is recorded when it begins, and not before: until there is a place for it the activity stays `Lost`, so that one that
+ * merely waits is not lost again with its process.
  */
-export const suspectLosses = 2;
+export const announcedLosses = 2;
+
+/** From so many on, of which the last came after a begin that was recorded, an activity is suspected of ending its process: it runs alone. */
+export const suspectLosses = 3;
 
 export type OpenActivity = {
   readonly name: string;
@@ -525,19 +528,19 @@ export class InstanceState {
     this.#beginAgain();
   }
 
-  /** Nobody runs what the history shows as running: each attempt begins again, and none counts as lost. A suspect waits until it may run alone. */
+  /** Nobody runs what the history shows as running: each attempt begins again, and none counts as lost. One that was lost too often waits for its place. */
   #beginAgain(): void {
     for (const [effect, { state, losses, semantics, queue }] of this.activities) {
       if (state === "Retrying" || state === "Paused") continue;
       if (state === "Running") this.#moveActivity(effect, "Lost");
       if (state === "Scheduled") this.#moveActivity(effect, "Running", "Lost");
       // What is to run once at most is recorded when it begins; of a run that is paused, whatever begins when it goes on.
-      const isSuspect = queue === undefined && losses >= suspectLosses;
+      const isAnnounced = queue === undefined && losses >= announcedLosses;
       const isRecorded = queue === undefined && semantics === "atMostOnce";
       // A task is put into its queue when the run goes on.
       const isHeld = this.paused !== undefined || (queue !== undefined && this.parked !== undefined);
-      if (isRecorded || (isHeld && !isSuspect)) this.#moveActivity(effect, "Scheduled");
-      else if (!isSuspect) this.#moveActivity(effect, "Scheduled", "Running");
+      if (isRecorded || (isHeld && !isAnnounced)) this.#moveActivity(effect, "Scheduled");
+      else if (!isAnnounced) this.#moveActivity(effect, "Scheduled", "Running");
     }
   }
 
@@ -596,7 +599,7 @@ export class InstanceState {
       return;
     }
     activity.losses += 1;
-    const bound = activity.queue === undefined ? suspectLosses : workerLossLimit;
+    const bound = activity.queue === undefined ? announcedLosses : workerLossLimit;
     // One that is to run once at most is not made again.
     if (activity.losses < bound && activity.semantics !== "atMostOnce") this.#moveActivity(effect, "Scheduled", "Running");
   }

@@ -1,14 +1,15 @@
 /**
  * How the attempts of a run get to the dispatcher, and what becomes of those that were lost.
  *
- * 1. A suspect, and what is to run once at most, is recorded as begun when there is a place for it, and begins then; anything else has begun when it is
- *    recorded.
+ * 1. What was lost twice, and what is to run once at most, is recorded as begun when there is a place for it, and begins then; anything else has begun when it
+ *    is recorded. Until then it is not lost with its process.
  * 2. An attempt that history shows as running and that this process does not run was lost with another process. It is made again, up to a bound; unless it
  *    was to run once at most: then its outcome is unknown.
  */
 import { WovyrError } from "@wovyr/sdk";
 import {
   type ActivityEffect,
+  announcedLosses,
   CancelledError,
   type EffectId,
   failureOf,
@@ -16,7 +17,6 @@ import {
   type InstanceState,
   type OpenActivity,
   type Payload,
-  suspectLosses,
   workerLossLimit,
 } from "@wovyr/sdk/internal";
 import { type Attempt, attemptKey, limitsOf, outcomeUnknown } from "./attempt.ts";
@@ -118,7 +118,7 @@ export class Attempts {
       if (activity.state === "Running") mail.push(...lossOf(effect, activity, detailsOf(effect, activity, told)));
       else if (activity.state === "Lost" && isOver(activity)) mail.push(...endOf(effect, activity));
       else if (activity.state === "Retrying" || activity.state === "Paused") continue;
-      else if (!isQueued && (activity.losses >= suspectLosses || activity.semantics === "atMostOnce")) this.announce(instance, started);
+      else if (!isQueued && (activity.losses >= announcedLosses || activity.semantics === "atMostOnce")) this.announce(instance, started);
       else if (activity.state === "Scheduled") mail.push({ fact: started });
     }
     return mail;

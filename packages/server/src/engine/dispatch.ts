@@ -4,11 +4,12 @@
  * 1. An attempt begins only after the commit that records it.
  * 2. At most `concurrency` attempts run at once; the others wait in the order of the scheduling strategy (scheduling/).
  * 3. An attempt that is to be recorded before it begins is announced when there is a place for it; the place is kept until the recorded one is started.
- * 4. An activity whose process was lost twice is suspect: suspects run one at a time, and the attempt of one is recorded only when its turn has come, so
- *    that those that wait are not lost with the one that ends the process. Those that were lost least come first, of all that a recovery finds: a process
- *    that dies again and again does not take the same one with it.
+ * 4. An activity that was lost with its process after its begin had been recorded is suspect (attempts.ts): suspects run one at a time, and the attempt of
+ *    one is recorded only when its turn has come, so that those that wait are not lost with the one that ends the process. Those that were lost least come
+ *    first, of all that a recovery finds: a process that dies again and again does not take the same one with it.
  * 5. While an activity's circuit is open its attempts are held back and take no place (circuits.ts).
- * 6. Attempts of a shard that is being handed over do not begin (hand-over.ts): they go on waiting when it stays after all.
+ * 6. Whatever makes an attempt begin (a place, a permit, a circuit, time), it does so only while this node may act on its shard: when the node's lease has run
+ *    out, the run may be another node's. Nor does one of a shard that is being handed over (hand-over.ts). Either goes on waiting when the shard stays.
  * 7. What is limited passes its limits first (limits/), then its circuit, then it takes a place. It holds its permits until it has ended.
  * 8. The time of an attempt that waits goes on: when it is out of time it fails without having begun.
  */
@@ -27,6 +28,7 @@ import {
 import { Circuits, type CircuitTicket } from "./circuits.ts";
 import { Limits } from "./limits/limits.ts";
 import type { TenantLimits } from "./limits/limits-of.ts";
+import type { Ownership } from "./ownership.ts";
 import type { Store } from "./ports/store.ts";
 import type { SchedulingStrategy } from "./scheduling/strategy.ts";
 import { WaitingAttempts } from "./scheduling/waiting.ts";
@@ -35,6 +37,7 @@ export type DispatchOptions = AttemptSurroundings & {
   readonly concurrency: number;
   readonly scheduling: SchedulingStrategy;
   readonly tenantLimits: TenantLimits | undefined;
+  readonly ownership: Pick<Ownership, "holds" | "owns">;
   readonly store: Store;
   readonly group: string;
   readonly node: string;
@@ -65,7 +68,7 @@ export class Dispatch {
   #suspectsAreKnown = false;
   /** The one whose turn it is, by key: from when it is told so until its attempt has ended. */
   #suspect: string | undefined;
-  /** Shards of which nothing begins for now, and the attempts that would have begun. */
+  /** Shards of which nothing begins for now, and the attempts that would have begun, for this or because the lease had run out. */
   readonly #heldShards = new Set<number>();
   #heldBack: Attempt[] = [];
   #closed = false;
@@ -175,6 +178,11 @@ export class Dispatch {
   /** Attempts of these shards begin again, those that were held back first. */
   resume(shards: ReadonlySet<number>): void {
     for (const shard of shards) this.#heldShards.delete(shard);
+    this.leaseRenewed();
+  }
+
+  /** What was held back begins, unless its shard is held still. */
+  leaseRenewed(): void {
     const waiting = this.#heldBack;
     this.#heldBack = [];
     for (const attempt of waiting) if (this.#isWanted(attempt)) this.start(attempt);
@@ -214,9 +222,15 @@ export class Dispatch {
   }
 
   #holdsBack(attempt: Attempt): boolean {
-    if (!this.#heldShards.has(attempt.shard)) return false;
+    if (!this.#heldShards.has(attempt.shard) && this.#mayAct(attempt.shard)) return false;
     this.#heldBack.push(attempt);
+    this.#awaitExpiry(attempt);
     return true;
+  }
+
+  #mayAct(shard: number): boolean {
+    const { ownership } = this.#options;
+    return ownership.holds && ownership.owns(shard);
   }
 
   /** Stops every attempt and begins no further one. Returns those that ran, with what they told last. */
@@ -293,8 +307,12 @@ export class Dispatch {
   #admitted(attempt: Attempt): void {
     if (this.#closed || !this.#isWanted(attempt)) return;
     const key = attemptKey(attempt.run, attempt.effect);
-    if (this.#suspect === key) this.#place(attempt, noTicket, () => this.#suspectEnded(key));
-    else this.#queue(attempt);
+    if (this.#suspect !== key) this.#queue(attempt);
+    else if (!this.#holdsBack(attempt)) this.#place(attempt, noTicket, () => this.#suspectEnded(key));
+    else {
+      this.#limits.ended(key);
+      this.#suspectEnded(key);
+    }
   }
 
   /** A limit, or what is wrong with one, is the end of an attempt, whether or not it runs. */

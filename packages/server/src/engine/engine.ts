@@ -251,6 +251,7 @@ export class Engine {
       concurrency: limits.activities,
       scheduling: options.scheduling ?? fifo(),
       tenantLimits: options.tenantLimits,
+      ownership: this.ownership,
       store,
       group: options.group,
       node: options.node,
@@ -445,6 +446,7 @@ export class Engine {
     const deferred = [...this.#deferred];
     this.#deferred.clear();
     for (const instance of deferred) this.queue(instance);
+    this.dispatch.leaseRenewed();
     this.timers.forget(new Set(this.ownership.shards));
     this.#gained(this.ownership.shards);
   }

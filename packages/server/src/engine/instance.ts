@@ -10,6 +10,7 @@
 import { WovyrError } from "@wovyr/sdk";
 import {
   type ActivityEffect,
+  announcedLosses,
   CancelledError,
   decodePayload,
   Execution,
@@ -23,7 +24,6 @@ import {
   type ParentLink,
   parse,
   resetReason,
-  suspectLosses,
   type WorkflowDefinition,
   type WorkflowGuard,
 } from "@wovyr/sdk/internal";
@@ -277,7 +277,7 @@ export class Instance implements Job {
   #awaitsPlace(effect: string): boolean {
     const activity = this.state.activities.get(effect);
     if (activity?.state !== "Retrying" || activity.queue !== undefined) return false;
-    return activity.losses >= suspectLosses || activity.semantics === "atMostOnce";
+    return activity.losses >= announcedLosses || activity.semantics === "atMostOnce";
   }
 
   /** Whether it ends a transactional step otherwise than by an attempt, of which one may have committed all the same. */

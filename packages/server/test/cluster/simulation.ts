@@ -4,7 +4,8 @@
  * 1. A node that crashes does nothing any more; what its store had done by then is done. One that is frozen does all of it when it is thawed.
  * 2. At no moment do two nodes that are not frozen both take a shard for theirs.
  * 3. No turn is written by a node that does not own its shard.
- * 4. Whoever asks for something asks the node that owns the run, and again until it is done, under the same key.
+ * 4. No attempt begins at a node that may not act on its shard.
+ * 5. Whoever asks for something asks the node that owns the run, and again until it is done, under the same key.
  */
 import assert from "node:assert/strict";
 import type { AnyWorkflow } from "@wovyr/sdk";
@@ -36,7 +37,7 @@ const tenant = "default";
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 const never = new Promise<never>(() => {});
 
-export type NodeOptions = { readonly workflows?: readonly AnyWorkflow[]; readonly release?: string };
+export type NodeOptions = { readonly workflows?: readonly AnyWorkflow[]; readonly release?: string; readonly activities?: number };
 
 export class SimulatedNode {
   readonly name: string;
@@ -55,7 +56,7 @@ export class SimulatedNode {
   #thaw = () => {};
   #frozen: Promise<void> | undefined;
 
-  constructor(cluster: Cluster, name: string, { workflows = cluster.workflows, release }: NodeOptions) {
+  constructor(cluster: Cluster, name: string, { workflows = cluster.workflows, release, activities = 1_000 }: NodeOptions) {
     this.#cluster = cluster;
     this.name = name;
     const { clock, random } = cluster;
@@ -70,13 +71,20 @@ export class SimulatedNode {
       clock: { now: () => clock.now(), wakeAt: (at, wake) => clock.wakeAt(at, () => this.#act(wake)) },
       random,
       loop: { ...systemLoop, immediate: (run) => cluster.moves((done) => systemLoop.immediate(() => this.#act(run, done))) },
-      executor: { execute: (definition, input, ctx) => inProcess.execute(definition, input, ctx) },
+      executor: {
+        execute: (definition, input, ctx) => {
+          if (!this.owns(this.host.engine.shardOf(tenant, ctx.instanceId)))
+            cluster.trespasses.push(`${name} began an attempt of ${ctx.instanceId}`);
+          const result = inProcess.execute(definition, input, ctx);
+          return result instanceof Promise ? result.finally(() => this.#turn()) : result;
+        },
+      },
       codec: undefined,
       limits: {
         execution: defaultLimits,
         cache: { instances: 100, bytes: 1e9 },
         journal: defaultJournalLimits,
-        activities: 1_000,
+        activities,
         admission: defaultAdmissionLimits,
         waiters: 100_000,
       },

@@ -113,6 +113,7 @@ class Node {
       lease,
       scheduling: fifo(),
       tenantLimits: undefined,
+      ownership: { holds: true },
       deadOwners: () => [],
       room: () => 1_000_000,
       clock: {

@@ -513,7 +513,7 @@ test("a decision on an activity that keeps ending its process: it runs alone, an
   let deaths = 0;
   const deadly = activity("deadly", { onExhausted: "pause" }, async () => {
     deaths += 1;
-    if (deaths <= 10) {
+    if (deaths <= 8) {
       environment?.crash();
       await new Promise(() => {});
     }
@@ -545,11 +545,11 @@ test("a decision on an activity that keeps ending its process: it runs alone, an
       await retried;
     };
     await retry(letter.id);
-    // It had two losses left of those that make it a suspect, and three more end it.
-    assert.equal(deaths, 8);
+    // It has as many losses as make it a suspect, and two more end it.
+    assert.equal(deaths, 7);
     await retry((await onlyLetter(env)).id);
     assert.equal(await run.result(), "alive");
-    assert.equal(deaths, 11);
+    assert.equal(deaths, 9);
   });
 });
 

@@ -34,5 +34,6 @@ test("H064 an activity that ends its process every time fails after five losses,
   const ledger = await endOfCase(place);
   const badRun = ledger.runs.find(({ id }) => id === "bad")?.run ?? "";
   for (const [key, { lost }] of attemptsOf(ledger))
-    if (!key.startsWith(badRun)) assert.ok(lost <= 2, `${key} was lost ${lost} times, though it was another that ended the process`);
+    // Once more than makes their begin be recorded, for then they run beside it once more; it runs alone after that.
+    if (!key.startsWith(badRun)) assert.ok(lost <= 3, `${key} was lost ${lost} times, though it was another that ended the process`);
 });

@@ -5,11 +5,13 @@
  * 2. Limits hold over all nodes: the store keeps them (ports/limits.ts). A permit of which it is not certain that this node still holds it is none: what runs
  *    with it is stopped, and made again.
  * 3. One that waits takes no place. Its time goes on, and its order among others is that of the scheduling strategy.
- * 4. What the store did with a call whose answer was lost counts as done where it takes, and as not done where it gives.
+ * 4. A node whose own lease has run out asks for nothing: what waits here may wait elsewhere by now.
+ * 5. What the store did with a call whose answer was lost counts as done where it takes, and as not done where it gives.
  */
 import { WovyrError } from "@wovyr/sdk";
 import type { AttemptWait } from "@wovyr/sdk/internal";
 import { type Attempt, attemptKey } from "../attempt.ts";
+import type { Ownership } from "../ownership.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EngineLog } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
@@ -31,6 +33,7 @@ export type LimitsOptions = {
   readonly lease: number;
   readonly scheduling: SchedulingStrategy;
   readonly tenantLimits: TenantLimits | undefined;
+  readonly ownership: Pick<Ownership, "holds">;
   /** Which nodes are known to be dead: what they hold need not wait for the end of their leases. */
   readonly deadOwners: (owners: readonly string[]) => readonly string[];
   /** How many more attempts could begin now. */
@@ -45,7 +48,7 @@ export type LimitsOptions = {
 
 /** How long permits are kept that nothing uses: what comes next may. */
 const keepSpare = 100;
-/** How often a node asks again that waits for others. */
+/** How often a node asks again that waits for others, or for its lease. */
 const sharedPause = 200;
 /** How often a node with all permits looks whether another one wants some, or wants some of its uses ended. */
 const lookPause = 1_000;
@@ -227,9 +230,13 @@ export class Limits {
   }
 
   async #askPermits(lanes: readonly PermitLane[], isVoid: () => boolean): Promise<void> {
-    const { store, node, lease } = this.#options;
-    if (!this.#hasAsked) await this.#bury();
+    const { store, node, lease, ownership } = this.#options;
+    if (!this.#hasAsked && ownership.holds) await this.#bury();
     if (isVoid()) return;
+    if (!ownership.holds) {
+      for (const lane of lanes) this.#permits.due(lane, this.#now + sharedPause);
+      return;
+    }
     this.#hasAsked = true;
     const askedAt = this.#now;
     this.#lapse();
@@ -306,6 +313,10 @@ export class Limits {
   }
 
   async #askTokens(lanes: readonly TokenLane[], isVoid: () => boolean): Promise<void> {
+    if (!this.#options.ownership.holds) {
+      for (const lane of lanes) this.#tokens.due(lane, this.#now + sharedPause);
+      return;
+    }
     let room = this.#options.room();
     const asked = lanes.flatMap((lane) => {
       const ask = lane.ask(room);
