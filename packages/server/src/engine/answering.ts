@@ -2,87 +2,75 @@
  * Calls that are answered in bounded time, whatever becomes of the statements that they wait for.
  *
  * 1. A call is refused with STORE_UNAVAILABLE when it has had no answer for `patience`, one that waits for something when none has come `grace` after the end
- *    of its wait. One that changes something has `patience` in any case.
+ *    of its wait, or up to a second before that. One that changes something has `patience` in any case.
  * 2. Nothing is undone by that: what the call asked for may be done all the same, now or later. Asked again under the same idempotency key, it counts once.
- * 3. What is sent or received in parts is bounded from part to part; a stream of events is followed for as long as its run lasts.
+ * 3. A poll that was refused takes no task any more.
+ * 4. What is sent or received in parts is bounded from part to part; a stream of events is followed for as long as its run lasts.
  */
 import { ApiError, type Operations } from "@wovyr/sdk/internal";
+import { Deadlines } from "./deadlines.ts";
 import type { Clock } from "./ports/clock.ts";
 
 /** Milliseconds. */
 export const patience = 15_000;
 export const grace = 5_000;
 
-type Waiting = { readonly wait?: number; readonly signal?: AbortSignal };
 /** Of what any operation is given, what says how long it may wait. */
 type Call = (...args: unknown[]) => unknown;
+type Poll = Parameters<Operations["pollTasks"]>[0];
 
 /** Where each operation that waits is told for how long, and whether it only reads. */
 const waits: Readonly<Record<string, { readonly at: number; readonly reads: boolean }>> = {
   start: { at: 0, reads: false },
   update: { at: 3, reads: false },
   result: { at: 1, reads: true },
-  pollTasks: { at: 0, reads: true },
 } satisfies { readonly [K in keyof Operations]?: unknown };
 
 /** An update that says nothing waits so long. */
 const longestSilence = { update: 30_000 } as Readonly<Record<string, number>>;
 
 export function answering(operations: Operations, clock: Clock): Operations {
+  const deadlines = new Deadlines(clock, silent);
   const bounded: Record<string, unknown> = { ...operations };
   for (const [name, call] of Object.entries(operations) as [string, Call][]) {
-    if (name === "stream" || name === "export" || name === "import") continue;
+    if (name === "stream" || name === "pollTasks" || name === "export" || name === "import") continue;
     const waiting = waits[name];
-    bounded[name] =
-      waiting === undefined
-        ? (...args: unknown[]) => answered(clock, patience, () => call(...args))
-        : (...args: unknown[]) => {
-            const asked = (args[waiting.at] ?? {}) as Waiting;
-            const wait = asked.wait ?? longestSilence[name] ?? 0;
-            const most = wait === 0 ? patience : Math.max(wait + grace, waiting.reads ? 0 : patience);
-            return answered(clock, most, (signal) => call(...args.toSpliced(waiting.at, 1, { ...asked, signal })), asked.signal);
-          };
+    bounded[name] = (...args: unknown[]) => {
+      const { wait = longestSilence[name] ?? 0 } = ((waiting && args[waiting.at]) ?? {}) as { readonly wait?: number };
+      const most = waiting === undefined || wait === 0 ? patience : Math.max(wait + grace, waiting.reads ? 0 : patience);
+      return deadlines.within(most, call(...args));
+    };
   }
   return {
     ...(bounded as unknown as Operations),
-    export: (id, options) => inParts(clock, operations.export(id, options)),
+    pollTasks: (poll) => polling(deadlines, poll, operations.pollTasks),
+    export: (id, options) => inParts(deadlines, operations.export(id, options)),
     import: (lines) => taking(clock, lines, (taken) => operations.import(taken)),
   };
 }
 
-/** What a call comes to; its signal is aborted when it has taken too long, or when the caller's is. */
-async function answered<T>(
-  clock: Clock,
-  most: number,
-  call: (signal: AbortSignal) => T | Promise<T>,
-  outside?: AbortSignal,
-): Promise<Awaited<T>> {
-  const ending = new AbortController();
-  const stop = () => ending.abort(outside?.reason);
-  if (outside?.aborted === true) stop();
-  outside?.addEventListener("abort", stop, { once: true });
-  let cancel = () => {};
-  const late = new Promise<never>((_resolve, reject) => {
-    cancel = clock.wakeAt(clock.now() + most, () => {
-      const error = silent(most);
-      reject(error);
-      ending.abort(error);
-    });
-  });
+async function polling(
+  deadlines: Deadlines,
+  poll: Poll,
+  call: Operations["pollTasks"],
+): Promise<Awaited<ReturnType<Operations["pollTasks"]>>> {
+  const over = new AbortController();
+  const signal = poll.signal === undefined ? over.signal : AbortSignal.any([poll.signal, over.signal]);
+  const { wait = 0 } = poll;
   try {
-    return await Promise.race([call(ending.signal), late]);
-  } finally {
-    cancel();
-    outside?.removeEventListener("abort", stop);
+    return await deadlines.within(wait === 0 ? patience : wait + grace, call({ ...poll, signal }));
+  } catch (error) {
+    over.abort(error);
+    throw error;
   }
 }
 
-async function* inParts<T>(clock: Clock, parts: AsyncIterable<T>): AsyncGenerator<T> {
+async function* inParts<T>(deadlines: Deadlines, parts: AsyncIterable<T>): AsyncGenerator<T> {
   const iterator = parts[Symbol.asyncIterator]();
   let ended = false;
   try {
     for (;;) {
-      const next = await answered(clock, patience, () => iterator.next());
+      const next = await deadlines.within(patience, iterator.next());
       ended = next.done === true;
       if (next.done === true) return;
       yield next.value;
