@@ -25,6 +25,7 @@ import { begin } from "./begin.ts";
 import { borderAt } from "./border.ts";
 import type { Engine } from "./engine.ts";
 import { type ForkPlan, forkWrite } from "./fork-write.ts";
+import { notOwner, ofOtherGroup } from "./ownership-errors.ts";
 import type { InstanceRow, NewInstance } from "./ports/store.ts";
 import type { Start } from "./start.ts";
 import type { Tenancy } from "./tenancy.ts";
@@ -67,7 +68,7 @@ export class Forking {
     const row = await this.#tenancy.row(engine, id, request.runId);
     const { to, reason, idempotencyKey } = request;
     if (engine.ownership.epochOf(row.shard) === undefined)
-      throw new ApiError(`Run "${row.run}" belongs to another group of orchestrators; ask one of those.`, { code: "NOT_OWNER" });
+      throw engine.ownership.members.has(row.shard) ? notOwner() : ofOtherGroup(`Run "${row.run}"`, engine.options.group);
     const message = idempotencyKey ?? `m-${engine.newRunId()}`;
     const fact = (at: number): ResetFact => ({
       type: "ResetRequested",

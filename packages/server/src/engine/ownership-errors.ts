@@ -5,6 +5,13 @@ import type { ErrorCode } from "@wovyr/sdk/internal";
 export const notOwner = (): ApiError =>
   new ApiError("This node does not own the run; ask again.", { code: "NOT_OWNER", retryAfter: 1_000 });
 
+/** Asked again, it is the same: no node of this group ever owns it. */
+export const ofOtherGroup = (what: string, group: string): ApiError =>
+  new ApiError(`${what} belongs to another group of orchestrators than this one's, "${group}"; ask one of those.`, {
+    code: "NOT_OWNER",
+    retryable: false,
+  });
+
 export const ownerUnreachable = (reason: string, cause?: unknown): ApiError =>
   new ApiError(`The node that owns the run cannot be asked: ${reason}. Ask again.`, {
     code: "OWNER_UNREACHABLE",

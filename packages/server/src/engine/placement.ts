@@ -139,7 +139,7 @@ export class Placement {
     if (known === undefined || member === undefined || member.leaseUntil - known.leaseUntil < livedOn) return;
     const { url = "" } = member;
     this.complain(
-      `node ${node} is not reached at ${url}, though it lives: ${reasonOf(error)}; its \`cluster.url\` has to lead to itself`,
+      `node ${node} is not reached at ${url}, though it lives: ${reasonOf(error)}; check its \`cluster.url\`, and the network between them`,
       member,
       `${node} ${url}`,
     );

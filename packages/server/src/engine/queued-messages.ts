@@ -10,6 +10,7 @@ import { decodePayload, type Incoming, parse } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import { mailIdentity } from "./mail.ts";
 import { type Delivery, newMessageName } from "./messages.ts";
+import { ofOtherGroup } from "./ownership-errors.ts";
 import type { InstanceRow } from "./ports/store.ts";
 
 /** Resolves when the message is durable. */
@@ -26,8 +27,7 @@ export const queue: Delivery = async (tenancy, id, options, make) => {
 };
 
 function checkReceiver(engine: Engine, { tenant, id, run, shard, closedAt }: InstanceRow): void {
-  if (shard !== engine.shardOf(tenant, id))
-    throw new ApiError(`Run "${run}" belongs to another group of orchestrators; ask one of those.`, { code: "NOT_OWNER" });
+  if (shard !== engine.shardOf(tenant, id)) throw ofOtherGroup(`Run "${run}"`, engine.options.group);
   if (closedAt !== undefined) throw new ApiError(`Run "${run}" has ended; it takes no more messages.`, { code: "INSTANCE_CLOSED" });
 }
 

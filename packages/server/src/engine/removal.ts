@@ -7,6 +7,7 @@
 import { ApiError, WovyrError } from "@wovyr/sdk";
 import { type ClosedStatus, checkOptions, closedStatuses, type Duration, milliseconds } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
+import { notOwner, ofOtherGroup } from "./ownership-errors.ts";
 import { type InstanceKey, type InstanceRow, isOpenStatus, StoreUnavailableError } from "./ports/store.ts";
 import type { Tenancy } from "./tenancy.ts";
 
@@ -30,8 +31,9 @@ export class Removal {
       throw new ApiError(`Run "${open.run}" of "${id}" is open; cancel or terminate it first. Only closed runs are deleted.`, {
         code: "INSTANCE_OPEN",
       });
-    if (rows.some(({ shard }) => engine.ownership.epochOf(shard) === undefined))
-      throw new ApiError(`"${id}" belongs to another group of orchestrators; ask one of those.`, { code: "NOT_OWNER" });
+    const foreign = rows.find(({ shard }) => engine.ownership.epochOf(shard) === undefined);
+    if (foreign !== undefined)
+      throw engine.ownership.members.has(foreign.shard) ? notOwner() : ofOtherGroup(`"${id}"`, engine.options.group);
     let deleted = 0;
     for (let first = 0; first < rows.length; first += batchRuns) deleted += await store.deleteRuns(rows.slice(first, first + batchRuns));
     return { deleted };

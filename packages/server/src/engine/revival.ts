@@ -16,6 +16,7 @@ import { handedOver } from "./hand-over.ts";
 import { Instance } from "./instance.ts";
 import { type LoadedRun, Loader } from "./loader.ts";
 import { comesAgainTo, type Mail } from "./mail.ts";
+import { ofOtherGroup } from "./ownership-errors.ts";
 import { placesOf } from "./places.ts";
 import { type Heartbeat, type InstanceRow, isOpenStatus, type RunAddress } from "./ports/store.ts";
 import { workflowLabel } from "./registry.ts";
@@ -203,12 +204,9 @@ export class Revival {
     const { ownership, handOver, options } = this.#engine;
     const { members } = ownership;
     if (!ownership.owns(shard))
-      return new ApiError(
-        members.has(shard)
-          ? `Run "${run}" belongs to another orchestrator; try again.`
-          : `Run "${run}" belongs to another group of orchestrators; ask one of those.`,
-        { code: "NOT_OWNER" },
-      );
+      return members.has(shard)
+        ? new ApiError(`Run "${run}" belongs to another orchestrator; try again.`, { code: "NOT_OWNER" })
+        : ofOtherGroup(`Run "${run}"`, options.group);
     const waiting = this.#loading.get(run) ?? [];
     if (handOver.isClosing(shard) && waiting.length > 0 && waiting.every(comesAgainTo)) return handedOver();
     if (closedAt !== undefined || options.registry.find(workflow, version) !== undefined) return undefined;

@@ -230,6 +230,7 @@ class Routing {
   /** Whether it is worth asking again, perhaps another node, after an error. */
   #mayBeElsewhere(engine: Engine, id: string | undefined, asked: Place, error: unknown): error is WovyrError {
     if (!isOfNode(error) || engine.closing || this.#forwarded) return false;
+    if (error.code === "NOT_OWNER" && error instanceof ApiError && !error.retryable) return false;
     if (isIsolated(engine) && asked.kind !== "there") return false;
     if (error.code === "CLUSTER_MISCONFIGURED" || error.code === "CLUSTER_SECRET_REFUSED")
       engine.placement.complain(error.message, asked.kind === "there" ? asked.owner : undefined);

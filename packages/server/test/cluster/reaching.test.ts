@@ -45,6 +45,13 @@ test("a node asks other machines with a secret only, and loopback addresses of i
     misconfigured(/no `cluster\.secret`/),
   );
   assert.ok(withOne.operations("default", { node: node("app-2"), url: "http://10.0.0.5:7420" }));
+  // Listening on 0.0.0.0 it tells an address that other machines reach.
+  const own = ownAddress("0.0.0.0", 7420);
+  assert.ok(without.operations("default", { node: node("app-1"), url: own }));
+  assert.throws(
+    () => without.operations("default", { node: node("app-1"), url: "http://10.0.0.5:7420" }),
+    misconfigured(/no `cluster\.secret`/),
+  );
   for (const url of ["http://127.0.0.1:7420", "http://localhost:7420", "http://[::1]:7420"]) {
     assert.ok(without.operations("default", { node: node("app-1"), url }));
     assert.throws(() => withOne.operations("default", { node: node("app-2"), url }), misconfigured(/`cluster\.url`/));

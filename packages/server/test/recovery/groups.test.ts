@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { awaitEvent, event, Type, type WovyrError, workflow } from "@wovyr/sdk";
+import { ApiError, awaitEvent, event, Type, workflow } from "@wovyr/sdk";
 import { createOrchestrator, postgresStore } from "../../src/index.ts";
 import { createDatabase } from "../store/postgres-database.ts";
 
@@ -18,7 +18,8 @@ test("a message that reaches the wrong group is refused, and changes nothing", a
     await drop();
   });
   const handle = await red.client.start(waiting, undefined, { id: "of-red" });
-  const isRefused = (error: unknown) => (error as WovyrError).code === "NOT_OWNER";
+  const isRefused = (error: unknown) =>
+    error instanceof ApiError && error.code === "NOT_OWNER" && !error.retryable && /another group .*"blue"/.test(error.message);
   const stranger = blue.client.handle(waiting, "of-red");
   await assert.rejects(stranger.send(Go, 1), isRefused);
   await assert.rejects(stranger.cancel(), isRefused);
