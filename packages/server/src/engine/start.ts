@@ -15,6 +15,7 @@ import {
   type Payload,
   parse,
   recordedPriority,
+  type StartDetails,
   type StartRequest,
   singletonId,
   type WorkflowDefinition,
@@ -63,7 +64,14 @@ export function newStart(
   const input = encodePayload(parse(definition.input, request.input, what), { limit, what });
   const id = instanceId(definition, request, input) ?? run;
   const correlationId = request.correlationId ?? id;
-  const debounced = debouncedStart(definition, request, input, now);
+  const said: StartDetails = {
+    input,
+    ...(request.memo !== undefined && { memo: encodePayload(request.memo, { limit, what: "memo" }) }),
+    ...(request.attributes !== undefined && { attributes: encodePayload(request.attributes, { limit, what: "attributes" }) }),
+    ...recordedPriority(request.priority, definition.priority),
+    ...(request.timeout !== undefined && { timeout: request.timeout }),
+  };
+  const debounced = debouncedStart(definition, request, said, now);
   const startAt = debounced?.startAt ?? (request.delay === undefined ? request.startAt : now + request.delay);
   return {
     create: {
@@ -78,15 +86,11 @@ export function newStart(
       id,
       workflow,
       version,
-      input,
       seed,
       correlationId,
+      ...said,
       ...(startAt !== undefined && { startAt }),
       ...(debounced !== undefined && { debounceUntil: debounced.until, ...(debounced.known !== undefined && { known: debounced.known }) }),
-      ...(request.timeout !== undefined && { timeout: request.timeout }),
-      ...recordedPriority(request.priority, definition.priority),
-      ...(request.memo !== undefined && { memo: encodePayload(request.memo, { limit, what: "memo" }) }),
-      ...(request.attributes !== undefined && { attributes: encodePayload(request.attributes, { limit, what: "attributes" }) }),
     },
   };
 }
@@ -119,7 +123,7 @@ export function placeIdOf(
   const what = `input of workflow "${definition.name}"`;
   try {
     const input = encodePayload(parse(definition.input, request.input, what), { limit, what });
-    const debounced = debouncedStart(definition, request, input, 0);
+    const debounced = debouncedStart(definition, request, { input }, 0);
     return debounced === undefined ? instanceId(definition, request, input) : `${definition.name} ${debounced.startKey.key}`;
   } catch {
     return request.id;
