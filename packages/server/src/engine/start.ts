@@ -18,6 +18,7 @@ import {
   type StartDetails,
   type StartRequest,
   singletonId,
+  singletonPrefix,
   type WorkflowDefinition,
 } from "@wovyr/sdk/internal";
 import { type DebouncedStart, debouncedStart } from "./debouncing.ts";
@@ -97,7 +98,16 @@ export function newStart(
 
 /** The id that a start asks for, or that follows from its workflow; undefined when any will do. */
 function instanceId({ name, singleton }: WorkflowDefinition, { id }: StartRequest, input: Payload): string | undefined {
-  if (singleton === undefined) return id === undefined ? undefined : checkName(id, "the id of an instance");
+  if (singleton === undefined) {
+    if (id?.startsWith(singletonPrefix) === true)
+      throw new ApiError(
+        `"${singletonPrefix}…" are the ids of singletons, and workflow "${name}" is none: choose another id than "${id}".`,
+        {
+          code: "INVALID_OPTION",
+        },
+      );
+    return id === undefined ? undefined : checkName(id, "the id of an instance");
+  }
   const key = singleton.key && keyOf(singleton.key, decodePayload(input), `singleton.key of workflow "${name}"`);
   const only = singletonId(name, key);
   if (id === undefined || id === only) return only;
