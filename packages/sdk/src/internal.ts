@@ -52,6 +52,7 @@ export * from "./model/retry-decision.ts";
 export * from "./model/retry-policy.ts";
 export * from "./model/run-timeouts.ts";
 export * from "./model/singleton.ts";
+export * from "./model/start-details.ts";
 export * from "./model/task-queue.ts";
 export * from "./protocol/cloud-event.ts";
 export * from "./protocol/export-lines.ts";

@@ -10,6 +10,7 @@ import type { Failure } from "./failure.ts";
 import type { Priority } from "./priority.ts";
 import type { NoRetry } from "./retry-decision.ts";
 import type { RunTimeouts } from "./run-timeouts.ts";
+import type { StartDetails } from "./start-details.ts";
 
 /** A value as text, made by `encodePayload` and opaque to everything but `decodePayload` and a `PayloadCodec`. */
 export type Payload = string;
@@ -183,8 +184,8 @@ export type Incoming =
       readonly name: string;
       readonly input: Payload;
     }
-  /** Another start in the place of the one that has not been entered yet, which is put off by so many milliseconds. */
-  | { readonly type: "StartReplaced"; readonly message: string; readonly input: Payload; readonly delay: number }
+  /** Another start, with all that it says, in the place of the one that has not been entered yet, which is put off by so many milliseconds. */
+  | ({ readonly type: "StartReplaced"; readonly message: string; readonly delay: number } & StartDetails)
   /** Whether the run may be entered. */
   | { readonly type: "AdmissionDecided"; readonly admitted: boolean }
   /** Ends every sleep that is open. */

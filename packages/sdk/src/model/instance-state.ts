@@ -25,6 +25,7 @@ import type {
 import { InvalidTransition } from "./invalid-transition.ts";
 import { isUndoing, type OpenCompensation, OpenCompensations, ofRun } from "./open-compensation.ts";
 import type { Priority } from "./priority.ts";
+import { restated, startDetails } from "./start-details.ts";
 import { workerLossLimit } from "./task-queue.ts";
 
 const anyEnd = ["Completed", "Failed", "TimedOut", "Cancelled", "Terminated", "ContinuedAsNew"] as const;
@@ -397,7 +398,8 @@ export class InstanceState {
         return;
       case "StartReplaced":
         this.#said(fact);
-        if (this.start !== undefined) this.start = { ...this.start, input: fact.input };
+        if (this.start !== undefined) this.start = restated(this.start, fact);
+        this.attributes = fact.attributes;
         return;
       case "AdmissionDecided":
         this.#admitted = fact.admitted;
@@ -724,7 +726,7 @@ export function messageDigest(fact: Message): string {
     case "UpdateRequested":
       return digest(["update", fact.name, fact.input]);
     case "StartReplaced":
-      return digest(["start", fact.input]);
+      return digest(["start", startDetails(fact)]);
     case "WakeRequested":
       return digest(["wake"]);
     case "ActivityDecided":

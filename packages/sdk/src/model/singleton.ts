@@ -33,8 +33,12 @@ export function resolveSingleton(options: SingletonOptions<never>, what: string)
 const plain = /^[A-Za-z0-9_.:@-]*$/;
 const longestPlain = 200;
 
+/** What only the ids of singletons begin with. */
+export const singletonPrefix = "singleton~";
+
 /** The id of a singleton's instance. What cannot stand in an id is told by its digest. */
 export function singletonId(workflow: string, key = ""): string {
-  if (plain.test(workflow) && plain.test(key) && workflow.length + key.length <= longestPlain) return `singleton~${workflow}~${key}`;
-  return `singleton~${digest([workflow, key])}`;
+  if (plain.test(workflow) && plain.test(key) && workflow.length + key.length <= longestPlain)
+    return `${singletonPrefix}${workflow}~${key}`;
+  return `${singletonPrefix}${digest([workflow, key])}`;
 }

@@ -1,12 +1,13 @@
 /**
  * When a run's function is entered: at once, at a time, or when its turn has come.
  *
- * 1. While the start is put off, another start may take its place: with its own input, and a delay of its own. Each delay is a timer of its own.
+ * 1. While the start is put off, another start may take its place: with all that it says, and a delay of its own. Each delay is a timer of its own.
  * 2. A run of a limited workflow waits for its turn when it is due. One that is not to wait is not entered.
  */
 import { WovyrError } from "../model/errors.ts";
 import { errorOf } from "../model/failure.ts";
 import type { Incoming } from "../model/history.ts";
+import { restated } from "../model/start-details.ts";
 import type { Operation } from "./operation.ts";
 
 type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
@@ -59,11 +60,11 @@ export class Entrance {
   }
 
   /** Another start took the place of this one, unless it was entered before. */
-  replace({ input, delay }: Extract<Incoming, { type: "StartReplaced" }>): void {
+  replace(later: Extract<Incoming, { type: "StartReplaced" }>): void {
     if (this.#delay === undefined) return;
     const { debounceUntil = Number.POSITIVE_INFINITY } = this.#start;
-    this.#start = { ...this.#start, input };
-    this.#due = Math.min(this.#door.now() + delay, debounceUntil);
+    this.#start = restated(this.#start, later);
+    this.#due = Math.min(this.#door.now() + later.delay, debounceUntil);
     this.#putOff(this.#due);
   }
 

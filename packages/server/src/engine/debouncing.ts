@@ -1,5 +1,5 @@
 /**
- * Debounced starts: the first makes a run that is entered later, and those that come until then take its place, each with its own input.
+ * Debounced starts: the first makes a run that is entered later, and those that come until then take its place, each with all that it says.
  *
  * 1. The run that is still to be entered has a start key that is made of the debounce key: of two first starts at once one makes it, and the other finds it.
  * 2. A start that finds a run that was entered meanwhile frees the key, if it is still that run's, and is the first of the next.
@@ -10,8 +10,9 @@ import {
   type Incoming,
   keyOf,
   messageDigest,
-  type Payload,
+  type StartDetails,
   type StartRequest,
+  startDetails,
   type WorkflowDefinition,
 } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
@@ -36,31 +37,31 @@ const keyPrefix = "debounce ";
 export function debouncedStart(
   { name, debounce }: WorkflowDefinition,
   request: StartRequest,
-  input: Payload,
+  said: StartDetails,
   now: number,
 ): DebouncedStart | undefined {
   if (debounce === undefined) return undefined;
-  for (const option of ["id", "startAt", "delay", "event"] as const)
+  for (const option of ["id", "startAt", "delay", "event", "onConflict"] as const)
     if (request[option] !== undefined)
       throw new ApiError(`Workflow "${name}" is debounced: its starts take the place of one another, and none has ${option}.`, {
         code: "INVALID_OPTION",
       });
   const { key, period, maxWait } = debounce;
-  const made = key === undefined ? "" : keyOf(key, decodePayload(input), `debounce.key of workflow "${name}"`);
+  const made = key === undefined ? "" : keyOf(key, decodePayload(said.input), `debounce.key of workflow "${name}"`);
   const { idempotencyKey } = request;
   return {
     startKey: { key: `${keyPrefix}${made}`, digest: "debounce" },
     startAt: now + period,
     until: now + maxWait,
-    ...(idempotencyKey !== undefined && { known: { [idempotencyKey]: messageDigest(replacement(idempotencyKey, input, period)) } }),
+    ...(idempotencyKey !== undefined && { known: { [idempotencyKey]: messageDigest(replacement(idempotencyKey, said, period)) } }),
   };
 }
 
-export const replacement = (message: string, input: Payload, delay: number): StartReplaced => ({
+export const replacement = (message: string, said: StartDetails, delay: number): StartReplaced => ({
   type: "StartReplaced",
   message,
-  input,
   delay,
+  ...startDetails(said),
 });
 
 /** Puts a start in the place of one that is still to be entered; undefined when that one was entered, or came to nothing. */

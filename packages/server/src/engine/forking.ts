@@ -51,7 +51,20 @@ export class Forking {
     const row = await this.#tenancy.row(engine, id, request.runId);
     const definition = engine.options.registry.forStart(row.workflow, request.version ?? row.version);
     const startKey = forkKey(row, request);
-    return (await this.#known(engine, row, startKey)) ?? this.#fork(engine, row, definition, request, startKey);
+    const known = await this.#known(engine, row, startKey);
+    if (known !== undefined) return known;
+    if (definition.singleton !== undefined) await this.#checkSingleton(engine, row);
+    return this.#fork(engine, row, definition, request, startKey);
+  }
+
+  /** A fork has an id of its own, which nothing would keep from being the second that is open. */
+  async #checkSingleton(engine: Engine, row: InstanceRow): Promise<void> {
+    const open = await engine.options.store.findInstance(row.tenant, row.id, row.shard);
+    if (open === undefined || open.closedAt !== undefined) return;
+    throw new ApiError(
+      `Workflow "${row.workflow}" is a singleton, and run ${open.run} of "${row.id}" is open: reset it, or fork it when it has ended.`,
+      { code: "INSTANCE_EXISTS" },
+    );
   }
 
   #fork(engine: Engine, row: InstanceRow, definition: WorkflowDefinition, request: ForkRequest, startKey: StartKey | undefined) {

@@ -298,6 +298,8 @@ export class Instance implements Job {
         return this.#meantByOutcome(this.#judged(fact));
       case "InstanceStarted":
         return withAdmission(withTimeouts(fact, this.definition), this.definition, this.#host.group);
+      case "StartReplaced":
+        return withTimeouts(fact, this.definition);
       default:
         return fact;
     }
@@ -431,14 +433,16 @@ type ActivityCompleted = Extract<Incoming, { type: "ActivityCompleted" }>;
 type ActivityFailed = Extract<Incoming, { type: "ActivityFailed" }>;
 type ActivityDecided = Extract<Incoming, { type: "ActivityDecided" }>;
 type InstanceStarted = Extract<Incoming, { type: "InstanceStarted" }>;
+type StartReplaced = Extract<Incoming, { type: "StartReplaced" }>;
 
 function withoutRetry({ retryAt: _, ...failed }: ActivityFailed): ActivityFailed {
   return { ...failed, noRetry: "retryBudget" };
 }
 
 /** The time limits of a run are what its start says, then what its workflow says; those of a chain of runs are those of its first. */
-function withTimeouts(fact: InstanceStarted, definition: WorkflowDefinition | undefined): InstanceStarted {
-  if (definition?.timeout === undefined || fact.continuedFrom !== undefined || fact.retry !== undefined) return fact;
+function withTimeouts<F extends InstanceStarted | StartReplaced>(fact: F, definition: WorkflowDefinition | undefined): F {
+  if (definition?.timeout === undefined) return fact;
+  if (fact.type === "InstanceStarted" && (fact.continuedFrom !== undefined || fact.retry !== undefined)) return fact;
   return { ...fact, timeout: { ...definition.timeout, ...fact.timeout } };
 }
 

@@ -15,8 +15,10 @@ import {
   type Payload,
   parse,
   recordedPriority,
+  type StartDetails,
   type StartRequest,
   singletonId,
+  singletonPrefix,
   type WorkflowDefinition,
 } from "@wovyr/sdk/internal";
 import { type DebouncedStart, debouncedStart } from "./debouncing.ts";
@@ -63,7 +65,14 @@ export function newStart(
   const input = encodePayload(parse(definition.input, request.input, what), { limit, what });
   const id = instanceId(definition, request, input) ?? run;
   const correlationId = request.correlationId ?? id;
-  const debounced = debouncedStart(definition, request, input, now);
+  const said: StartDetails = {
+    input,
+    ...(request.memo !== undefined && { memo: encodePayload(request.memo, { limit, what: "memo" }) }),
+    ...(request.attributes !== undefined && { attributes: encodePayload(request.attributes, { limit, what: "attributes" }) }),
+    ...recordedPriority(request.priority, definition.priority),
+    ...(request.timeout !== undefined && { timeout: request.timeout }),
+  };
+  const debounced = debouncedStart(definition, request, said, now);
   const startAt = debounced?.startAt ?? (request.delay === undefined ? request.startAt : now + request.delay);
   return {
     create: {
@@ -78,22 +87,27 @@ export function newStart(
       id,
       workflow,
       version,
-      input,
       seed,
       correlationId,
+      ...said,
       ...(startAt !== undefined && { startAt }),
       ...(debounced !== undefined && { debounceUntil: debounced.until, ...(debounced.known !== undefined && { known: debounced.known }) }),
-      ...(request.timeout !== undefined && { timeout: request.timeout }),
-      ...recordedPriority(request.priority, definition.priority),
-      ...(request.memo !== undefined && { memo: encodePayload(request.memo, { limit, what: "memo" }) }),
-      ...(request.attributes !== undefined && { attributes: encodePayload(request.attributes, { limit, what: "attributes" }) }),
     },
   };
 }
 
 /** The id that a start asks for, or that follows from its workflow; undefined when any will do. */
 function instanceId({ name, singleton }: WorkflowDefinition, { id }: StartRequest, input: Payload): string | undefined {
-  if (singleton === undefined) return id === undefined ? undefined : checkName(id, "the id of an instance");
+  if (singleton === undefined) {
+    if (id?.startsWith(singletonPrefix) === true)
+      throw new ApiError(
+        `"${singletonPrefix}…" are the ids of singletons, and workflow "${name}" is none: choose another id than "${id}".`,
+        {
+          code: "INVALID_OPTION",
+        },
+      );
+    return id === undefined ? undefined : checkName(id, "the id of an instance");
+  }
   const key = singleton.key && keyOf(singleton.key, decodePayload(input), `singleton.key of workflow "${name}"`);
   const only = singletonId(name, key);
   if (id === undefined || id === only) return only;
@@ -119,7 +133,7 @@ export function placeIdOf(
   const what = `input of workflow "${definition.name}"`;
   try {
     const input = encodePayload(parse(definition.input, request.input, what), { limit, what });
-    const debounced = debouncedStart(definition, request, input, 0);
+    const debounced = debouncedStart(definition, request, { input }, 0);
     return debounced === undefined ? instanceId(definition, request, input) : `${definition.name} ${debounced.startKey.key}`;
   } catch {
     return request.id;

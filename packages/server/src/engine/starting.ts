@@ -286,9 +286,15 @@ export class Starting {
   ): Promise<StartResponse> {
     const { tenant } = this.#tenancy;
     const { store } = engine.options;
-    const { shard } = start.identity;
+    const { shard, correlationId } = start.identity;
+    const first = request.correlationId === undefined ? undefined : await store.getInstance({ tenant, run, shard });
+    if (first?.status === "queued" && first.correlationId !== correlationId)
+      throw new ApiError(
+        `This start would take the place of run ${run}, whose correlationId is "${first.correlationId}" and stays: leave correlationId out, or pass the same.`,
+        { code: "INVALID_OPTION" },
+      );
     const message = request.idempotencyKey ?? `m-${engine.newRunId()}`;
-    const replaced = await replaceStart(engine, { tenant, run, shard }, replacement(message, start.fact.input, period));
+    const replaced = await replaceStart(engine, { tenant, run, shard }, replacement(message, start.fact, period));
     const row = await store.getInstance({ tenant, run, shard });
     if (replaced !== undefined && row !== undefined) return { ...(await this.#existing(row, false, request)), replayed: replaced.replayed };
     await store.dropStartKey(tenant, start.identity.workflow, start.create.startKey?.key ?? "", run);

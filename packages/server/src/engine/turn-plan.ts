@@ -240,8 +240,10 @@ export class TurnPlan {
       case "EventConsumed":
         this.#endWait(fact.effect, state);
         return;
-      case "ActivityCompleted":
       case "StartReplaced":
+        this.attributesChanged ||= fact.attributes !== state.attributes;
+        return;
+      case "ActivityCompleted":
       case "AdmissionDecided":
       case "UpdateRequested":
       case "UpdateCompleted":

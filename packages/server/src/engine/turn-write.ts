@@ -158,12 +158,12 @@ function messageOf({ identity }: Instance, send: Send, fact: string, context: Tu
   return { tenant, run: send.run, shard: context.shardOf(tenant, send.id), message: send.message, fact };
 }
 
-export function storedStatus({ outcome, parked, paused, compensating, awaitsAdmission }: InstanceState): StoredStatus {
+export function storedStatus({ outcome, parked, paused, compensating, status }: InstanceState): StoredStatus {
   if (outcome !== undefined) return outcome.status;
   if (paused !== undefined) return "paused";
   if (parked !== undefined) return "parked";
   if (compensating !== undefined) return "compensating";
-  return awaitsAdmission ? "queued" : "open";
+  return status === "Scheduled" ? "queued" : "open";
 }
 
 /** The form in which attributes are searched: dates as RFC 3339 text. */

@@ -4,6 +4,12 @@ import { event, sleep, Type, workflow } from "@wovyr/sdk";
 import fc from "fast-check";
 import { inCase, inEachCache } from "./case.ts";
 
+async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
 type Document = { readonly id: string; readonly text: string };
 
 const Edited = event("edited", Type.Object({ id: Type.String(), text: Type.String() }));
@@ -35,6 +41,64 @@ test("starts within the period are one, with the input of the last, when the per
     assert.deepEqual([await first.result(), await other.result()], ["3", "other"]);
     const started = (await env.turns(first.id)).find(({ events }) => events.some(({ type }) => type === "TimerFired"));
     assert.equal((started?.at ?? 0) - from, 26_000);
+  });
+});
+
+test("of the last start all counts that it says: attributes, memo, priority and time limits; and nothing of those before", async () => {
+  const told = workflow("told", { debounce: { period: "10s" }, timeout: "1d" }, async function* (text: string, ctx) {
+    yield* sleep("1m");
+    return [text, ctx.attributes.of, ctx.memo.of];
+  });
+  await inEachCache({ workflows: [told], autoSkip: false }, async (env) => {
+    const found = async (of: string) => (await collected(env.client.list({ attributes: { of } }))).length;
+    const first = await env.start(told, "1", { attributes: { of: "1" }, memo: { of: "1" }, priority: "high", timeout: "5s" });
+    await env.advance("1s");
+    assert.equal(await found("1"), 1);
+    await env.start(told, "2", { attributes: { of: "2" }, memo: { of: "2" } });
+    await env.settle();
+    assert.deepEqual([await found("1"), await found("2")], [0, 1]);
+    const { attributes, memo } = await first.describe();
+    assert.deepEqual([attributes, memo], [{ of: "2" }, { of: "2" }]);
+    await env.advance("11s");
+    const dues = async () =>
+      (await first.describe()).timers.map(({ purpose, dueAt }) => [purpose, dueAt.getTime() - env.now().getTime() > 3_600_000]);
+    assert.deepEqual((await dues()).sort(), [
+      ["execution", true],
+      ["sleep", false],
+    ]);
+    await env.advance("1m");
+    assert.deepEqual(await first.result(), ["2", "2", "2"]);
+    const last = await env.start(told, "3", { timeout: "1d" });
+    await env.start(told, "4", { timeout: "5s" });
+    await env.advance("20s");
+    assert.equal((await last.describe()).status, "TimedOut");
+  });
+});
+
+test("what a later start cannot change is refused when it says otherwise: the correlationId", async () => {
+  await inCase({ workflows: [index], autoSkip: false }, async (env) => {
+    const first = await env.start(index, { id: "a", text: "1" }, { correlationId: "c1" });
+    assert.equal((await env.start(index, { id: "a", text: "2" }, { correlationId: "c1" })).runId, first.runId);
+    await assert.rejects(env.start(index, { id: "a", text: "3" }, { correlationId: "c2" }), { code: "INVALID_OPTION" });
+    await env.advance("11s");
+    assert.notEqual((await env.start(index, { id: "a", text: "4" }, { correlationId: "c2" })).runId, first.runId);
+    await env.advance("20s");
+    assert.equal(await first.result(), "2");
+  });
+});
+
+test("a start that is put off is Scheduled wherever it is looked at", async () => {
+  await inCase({ workflows: [index], autoSkip: false }, async (env) => {
+    const debounced = await env.start(index, { id: "a", text: "1" });
+    const statuses = async () => [
+      (await debounced.describe()).status,
+      (await collected(env.client.list({ status: "Scheduled" })))[0]?.status,
+      (await collected(env.client.list()))[0]?.status,
+    ];
+    assert.deepEqual(await statuses(), ["Scheduled", "Scheduled", "Scheduled"]);
+    await env.advance("10500ms");
+    assert.deepEqual(await statuses(), ["Waiting", undefined, "Waiting"]);
+    await env.advance("1s");
   });
 });
 
@@ -114,6 +178,7 @@ test("what a debounced start cannot have is refused", async () => {
   await inCase({ workflows: [index] }, async (env) => {
     await assert.rejects(env.start(index, { id: "a", text: "1" }, { id: "mine" }), { code: "INVALID_OPTION" });
     await assert.rejects(env.start(index, { id: "a", text: "1" }, { delay: "1m" }), { code: "INVALID_OPTION" });
+    await assert.rejects(env.start(index, { id: "a", text: "1" }, { onConflict: "fail" }), { code: "INVALID_OPTION" });
   });
   const both = () => workflow("both", { singleton: {}, debounce: { period: "1s" } }, async function* () {});
   assert.throws(both, { code: "INVALID_OPTION" });

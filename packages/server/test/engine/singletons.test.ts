@@ -114,3 +114,16 @@ test("a child that is a singleton fails when one is open", async () => {
     assert.equal(await next.result(), "child");
   });
 });
+
+test("neither a fork nor another workflow's start makes a second one", async () => {
+  const { gate, sync } = singleton("skip");
+  const simple = workflow("simple", async function* () {});
+  await inCase({ workflows: [sync, simple] }, async (env) => {
+    const open = await env.start(sync, { customer: "a" });
+    await gate.arrived("a");
+    await assert.rejects(open.fork(), { code: "INSTANCE_EXISTS" });
+    await assert.rejects(env.start(simple, undefined, { id: "singleton~sync~b" }), { code: "INVALID_OPTION" });
+    gate.open("a", "1");
+    await open.result();
+  });
+});
