@@ -5,6 +5,7 @@
  * 2. Whoever waits for another node is told when the shard is not that node's any more.
  */
 import { ApiError } from "@wovyr/sdk";
+import { Departure } from "./departure.ts";
 import type { Member, Members } from "./members.ts";
 import type { Ownership } from "./ownership.ts";
 import { reasonOf } from "./ownership-errors.ts";
@@ -17,7 +18,7 @@ export type Place =
   /** `epoch` tells one term of ownership from another. */
   { readonly kind: "here"; readonly epoch: number } | { readonly kind: "there"; readonly owner: Member } | { readonly kind: "nowhere" };
 
-type Tenure = { readonly name: string; readonly controller: AbortController };
+type Tenure = { readonly name: string; readonly departure: Departure };
 
 const mostComplaints = 100;
 /** Milliseconds. */
@@ -37,7 +38,7 @@ export class Placement {
   readonly #ownership: Ownership;
   readonly #members: Members;
   readonly #tenures = new Map<number, Tenure>();
-  readonly #departures = new Map<string, AbortController>();
+  readonly #departures = new Map<string, Departure>();
   /** Nodes that did not answer, with the end of their lease when that was found. */
   readonly #silent = new Map<string, { readonly leaseUntil: number; readonly error: ApiError }>();
   /** Calls to other nodes that are under way. */
@@ -88,21 +89,21 @@ export class Placement {
     return this.#members.thatHave(workflow, version);
   }
 
-  /** Aborted when a shard is found not to be this owner's any more. */
-  tenure(shard: number, owner: Member): AbortSignal {
+  /** When a shard is found not to be this owner's any more. */
+  tenure(shard: number, owner: Member): Departure {
     const known = this.#tenures.get(shard);
-    if (known?.name === owner.node) return known.controller.signal;
-    known?.controller.abort();
-    const controller = new AbortController();
-    this.#tenures.set(shard, { name: owner.node, controller });
-    return controller.signal;
+    if (known?.name === owner.node) return known.departure;
+    known?.departure.end();
+    const departure = new Departure();
+    this.#tenures.set(shard, { name: owner.node, departure });
+    return departure;
   }
 
-  /** Aborted when a node is found to be gone. */
-  departure({ node }: Member): AbortSignal {
-    const known = this.#departures.get(node) ?? new AbortController();
-    this.#departures.set(node, known);
-    return known.signal;
+  /** When a node is found to be gone. */
+  departure({ node }: Member): Departure {
+    const departure = this.#departures.get(node) ?? new Departure();
+    this.#departures.set(node, departure);
+    return departure;
   }
 
   /** Asks the store now who owns what; resolves when it has answered, or after a while. */
@@ -146,10 +147,10 @@ export class Placement {
   }
 
   #moved(): void {
-    for (const [shard, { name, controller }] of this.#tenures) {
+    for (const [shard, { name, departure }] of this.#tenures) {
       if (this.#members.ownerOf(shard)?.node === name) continue;
       this.#tenures.delete(shard);
-      controller.abort();
+      departure.end();
     }
     if (this.#departures.size === 0 && this.#silent.size === 0) return;
     const present = new Set(this.#members.all.map(({ node }) => node));
@@ -157,10 +158,10 @@ export class Placement {
       if (!present.has(node)) this.#silent.delete(node);
       else if (error.cause instanceof StrangeAnswer) this.#judge(node, error);
     }
-    for (const [node, controller] of this.#departures) {
+    for (const [node, departure] of this.#departures) {
       if (present.has(node)) continue;
       this.#departures.delete(node);
-      controller.abort();
+      departure.end();
     }
   }
 }

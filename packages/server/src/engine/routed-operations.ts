@@ -26,6 +26,7 @@ import {
   type UpdateResponse,
 } from "@wovyr/sdk/internal";
 import { placeOfDeadLetter } from "./dead-letter-id.ts";
+import type { Departure } from "./departure.ts";
 import type { Engine } from "./engine.ts";
 import type { Member } from "./members.ts";
 import { newMessageName } from "./messages.ts";
@@ -164,7 +165,7 @@ class Routing {
   async #remotely<T>(
     engine: Engine,
     member: Member,
-    left: AbortSignal,
+    left: Departure,
     call: (owner: Operations, signal: AbortSignal) => Promise<T>,
     outside?: AbortSignal,
   ): Promise<T> {
@@ -175,7 +176,7 @@ class Routing {
   async #watched<T>(
     engine: Engine,
     member: Member,
-    left: AbortSignal,
+    left: Departure,
     call: (signal: AbortSignal) => Promise<T>,
     outside?: AbortSignal,
   ): Promise<T> {
@@ -190,16 +191,15 @@ class Routing {
         reject(new ApiError(`Node ${node} does not own the run any more.`, { code: "UNREACHABLE" }));
       };
     });
-    left.addEventListener("abort", moved, { once: true });
+    const unlisten = left.listen(moved);
     engine.placement.forwarding += 1;
     try {
       if (outside?.aborted === true) stop();
-      if (left.aborted) moved();
       return await Promise.race([this.#heard(engine, member, call(ending.signal)), moving]);
     } finally {
       engine.placement.forwarding -= 1;
       outside?.removeEventListener("abort", stop);
-      left.removeEventListener("abort", moved);
+      unlisten();
     }
   }
 
@@ -223,7 +223,7 @@ class Routing {
     return peers;
   }
 
-  #leftBy(engine: Engine, id: string | undefined, owner: Member): AbortSignal {
+  #leftBy(engine: Engine, id: string | undefined, owner: Member): Departure {
     return id === undefined ? engine.placement.departure(owner) : engine.placement.tenure(engine.shardOf(this.#tenant, id), owner);
   }
 
@@ -564,8 +564,9 @@ class Routing {
     const left = this.#leftBy(engine, id, owner);
     const ending = new AbortController();
     const end = () => ending.abort();
-    for (const signal of [left, options.signal]) signal?.addEventListener("abort", end, { once: true });
-    if (left.aborted || options.signal?.aborted === true) end();
+    options.signal?.addEventListener("abort", end, { once: true });
+    const unlisten = left.listen(end);
+    if (options.signal?.aborted === true) end();
     engine.placement.forwarding += 1;
     try {
       yield* this.#peers(engine, owner)
@@ -573,11 +574,12 @@ class Routing {
         .stream(id, { ...options, signal: ending.signal });
     } catch (error) {
       if (!ending.signal.aborted) engine.placement.unanswered(owner, error);
-      if (left.aborted) throw new ApiError(`Node ${owner.node} does not own the run any more.`, { code: "UNREACHABLE" });
+      if (left.over) throw new ApiError(`Node ${owner.node} does not own the run any more.`, { code: "UNREACHABLE" });
       throw error;
     } finally {
       engine.placement.forwarding -= 1;
-      for (const signal of [left, options.signal]) signal?.removeEventListener("abort", end);
+      options.signal?.removeEventListener("abort", end);
+      unlisten();
       ending.abort();
     }
   }
