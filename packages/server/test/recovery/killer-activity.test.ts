@@ -33,7 +33,7 @@ test("H064 an activity that ends its process every time fails after five losses,
   assert.equal(executions(place.directory).filter(({ name }) => name === "killer").length, 5);
   const ledger = await endOfCase(place);
   const badRun = ledger.runs.find(({ id }) => id === "bad")?.run ?? "";
+  // Once more than makes their begin be recorded, for then they run beside it once more; it runs alone after that.
   for (const [key, { lost }] of attemptsOf(ledger))
-    // Once more than makes their begin be recorded, for then they run beside it once more; it runs alone after that.
     if (!key.startsWith(badRun)) assert.ok(lost <= 3, `${key} was lost ${lost} times, though it was another that ended the process`);
 });
