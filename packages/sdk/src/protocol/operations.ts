@@ -157,6 +157,10 @@ export type InstanceDescription = InstanceSummary & {
     readonly priority?: Priority;
     /** While its attempt is due and has not begun, and no circuit holds it back. */
     readonly waitingFor?: AttemptWait;
+    /** On a queue: whether the attempt waits for a worker, that has these labels, or which one has it. */
+    readonly task?:
+      | { readonly state: "waiting"; readonly requires: readonly string[]; readonly since: Date }
+      | { readonly state: "leased"; readonly worker: string };
   }[];
   readonly timers: readonly {
     readonly effect: string;

@@ -411,6 +411,20 @@ export const DescriptionSchema = Type.Object(
             { description: "While its attempt is due and has not begun: what it waits for, and whose limit that is." },
           ),
         ),
+        task: Type.Optional(
+          Type.Object(
+            {
+              state: choice(["waiting", "leased"]),
+              requires: Type.Optional(Type.Array(Type.String())),
+              since: Type.Optional(timestamp),
+              worker: Type.Optional(Type.String()),
+            },
+            {
+              description:
+                "On a queue: whether the attempt waits for a worker, that has these labels, and since when; or which worker has it.",
+            },
+          ),
+        ),
       }),
     ),
     timers: Type.Array(

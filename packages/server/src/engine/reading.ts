@@ -9,10 +9,12 @@ import {
   type Page,
   type RunGraph,
   type StreamItem,
+  type Turn,
   turnView,
 } from "@wovyr/sdk/internal";
 import { cursorAfter, runOfCursor } from "./cursor.ts";
 import { listRows } from "./listing.ts";
+import { isOpenStatus } from "./ports/store.ts";
 import { followRun } from "./stream.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { descriptionOf, runGraphOf, summaryOf } from "./views.ts";
@@ -54,7 +56,9 @@ export class Reading {
     const row = await this.#tenancy.row(engine, id, options.runId);
     const turns = await this.#tenancy.turns(engine, row);
     const registered = engine.options.registry.find(row.workflow, row.version) !== undefined;
+    const tasks = isOpenStatus(row.status) && turns.some(asksForWorker) ? await engine.options.store.tasks.ofRun(row) : [];
     return descriptionOf(row, turns, {
+      tasks: new Map(tasks.map((task) => [task.effect, task])),
       waitingAt: registered ? await engine.revival.waitingAt(row) : undefined,
       circuitOf: (activity) => {
         const circuit = engine.dispatch.circuitOf(row.tenant, activity);
@@ -102,6 +106,8 @@ export class Reading {
     yield* followRun(engine, row, options.after?.seq ?? 0, options.signal);
   }
 }
+
+const asksForWorker = ({ events }: Turn): boolean => events.some((fact) => fact.type === "ActivityScheduled" && fact.queue !== undefined);
 
 export function bounded(value: number, max: number, what: string): number {
   if (Number.isInteger(value) && value >= 1 && value <= max) return value;

@@ -17,6 +17,7 @@ import {
 import { awaitsCopy } from "./copied-run.ts";
 import { deadLetterId } from "./dead-letter-id.ts";
 import { type InstanceRow, isOpenStatus } from "./ports/store.ts";
+import type { KnownTask } from "./ports/tasks.ts";
 
 const shownAs = { queued: "Scheduled", parked: "Parked", paused: "Paused", compensating: "Compensating" } as const;
 
@@ -55,7 +56,8 @@ function originOf({ origin }: InstanceRow): Pick<InstanceSummary, "forkedFrom" |
   return reset === true ? { resetFrom: from } : { forkedFrom: from };
 }
 
-type Circuit = NonNullable<InstanceDescription["activities"][number]["circuit"]>;
+type Activity = InstanceDescription["activities"][number];
+type Circuit = NonNullable<Activity["circuit"]>;
 
 /** What only this process knows of a run. */
 export type LiveView = {
@@ -65,9 +67,15 @@ export type LiveView = {
   readonly circuitOf: (activity: string) => Circuit | undefined;
   /** What the attempt of an effect waits for. */
   readonly waitOf: (effect: string) => AttemptWait | undefined;
+  /** Its tasks on queues, by effect. */
+  readonly tasks: ReadonlyMap<string, KnownTask>;
 };
 
-export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitingAt, circuitOf, waitOf }: LiveView): InstanceDescription {
+export function descriptionOf(
+  row: InstanceRow,
+  turns: readonly Turn[],
+  { waitingAt, circuitOf, waitOf, tasks }: LiveView,
+): InstanceDescription {
   const state = new InstanceState();
   for (const turn of turns) state.apply(turn);
   const record = (payload: string | undefined) => (payload === undefined ? {} : (decodePayload(payload) as Record<string, unknown>));
@@ -80,7 +88,7 @@ export function descriptionOf(row: InstanceRow, turns: readonly Turn[], { waitin
     variables: record(state.variables),
     historyLength: state.tail,
     activities: [...state.activities].map(([effect, activity]) =>
-      activityView(row.run, effect, activity, circuitOf(activity.name), waitOf(effect)),
+      activityView(row.run, effect, activity, circuitOf(activity.name), waitOf(effect), tasks.get(effect)),
     ),
     timers: [...state.timers].map(([effect, timer]) => ({
       effect,
@@ -151,9 +159,10 @@ function admissionWait(admission: Admission | undefined): Pick<InstanceDescripti
 function activityView(
   run: string,
   effect: string,
-  { name, state, attempt, lastFailure, retryAt, losses, heartbeat, queue, priority }: Readonly<OpenActivity>,
+  { name, state, attempt, lastFailure, retryAt, losses, heartbeat, queue, priority, scheduledAt, attemptAt }: Readonly<OpenActivity>,
   circuit: Circuit | undefined,
   waitingFor: AttemptWait | undefined,
+  task: KnownTask | undefined,
 ): InstanceDescription["activities"][number] {
   return {
     effect,
@@ -169,7 +178,12 @@ function activityView(
     ...(circuit !== undefined && { circuit }),
     ...(priority !== undefined && { priority }),
     ...(waitingFor !== undefined && { waitingFor }),
+    ...(task !== undefined && { task: taskView(task, attemptAt ?? scheduledAt) }),
   };
+}
+
+function taskView({ worker, requires }: KnownTask, since: number): NonNullable<Activity["task"]> {
+  return worker === undefined ? { state: "waiting", requires, since: new Date(since) } : { state: "leased", worker };
 }
 
 /** A run as nodes and edges. */

@@ -37,7 +37,10 @@ const refused = (call: Promise<unknown>) =>
 test("a worker gets the task of a queued activity, and the run goes on with what it says; nothing of it is left", async () => {
   await inEachCache({ workflows: [rendering], queues: "workers" }, async (env) => {
     const run = await env.start(rendering, 20, { id: "r" });
+    const started = env.now();
+    assert.deepEqual((await run.describe()).activities[0]?.task, { state: "waiting", requires: [], since: started });
     const task = await only(env);
+    assert.deepEqual((await run.describe()).activities[0]?.task, { state: "leased", worker: "w1" });
     const { token, ...rest } = task;
     assert.match(token, /^[0-9a-f]{48}$/);
     assert.deepEqual(rest, {

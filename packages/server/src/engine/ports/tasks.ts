@@ -87,6 +87,12 @@ export type TaskSettled =
   /** The token is not, or no longer, that of a lease; or it was settled otherwise before. */
   | { readonly kind: "refused" };
 
+/** How a task stands. */
+export type KnownTask = Pick<TaskWrite, "effect" | "queue" | "requires"> & {
+  /** Who has it; undefined while it waits. */
+  readonly worker?: string;
+};
+
 /** Why a task is nobody's any more. */
 export type TaskEnd = "lost" | "scheduleToStart" | "startToClose" | "scheduleToClose" | "heartbeat";
 
@@ -133,6 +139,8 @@ export interface TaskStore {
   sweep(shards: readonly number[], limit: number): Promise<TaskSweep>;
   /** How many tasks wait in each queue, and how many are leased. */
   depths(): Promise<readonly { readonly queue: string; readonly waiting: number; readonly leased: number }[]>;
+  /** The tasks of a run that wait or are leased, by effect. */
+  ofRun(key: InstanceKey): Promise<readonly KnownTask[]>;
   /** Forgets which tokens were settled longer ago than so many milliseconds, and workers that have not told of themselves for so long. */
   expire(age: number): Promise<void>;
   saveWorkers(workers: readonly WorkerRow[]): Promise<void>;

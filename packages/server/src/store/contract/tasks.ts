@@ -146,6 +146,22 @@ export function tasks({ test, store }: Suite): void {
     assert.deepEqual(await inboxOf(at, turn.run), [message.message]);
   });
 
+  test("the tasks of a run are told, those that wait and those that somebody has, until they are settled", async () => {
+    const at = await scenario(store());
+    const queue = unique("queue-");
+    const asked = [task({ queue, effect: "1" }), task({ queue, effect: "2", requires: ["eu", "gpu"] })];
+    const turn = await start(at, { tasks: asked });
+    await start(at, { tasks: [task({ queue: unique("queue-"), effect: "1" })] });
+    const key = { tenant: at.tenant, run: turn.run };
+    const second = { effect: "2", queue, requires: ["eu", "gpu"] };
+    assert.deepEqual(await store().tasks.ofRun(key), [{ effect: "1", queue, requires: [] }, second]);
+    const [claimed] = await claim(queue, 1, { worker: "mine" });
+    assert.deepEqual(await store().tasks.ofRun(key), [{ effect: "1", queue, requires: [], worker: "mine" }, second]);
+    await settle(claimed?.token ?? "");
+    assert.deepEqual(await store().tasks.ofRun(key), [second]);
+    assert.deepEqual(await store().tasks.ofRun({ ...key, run: "\0" }), []);
+  });
+
   test("H063 a token that was never given, was handed back or whose lease ended settles and prolongs nothing", async () => {
     const at = await scenario(store());
     const queue = unique("queue-");

@@ -88,6 +88,10 @@ export function tasksOf(databases: readonly Database[], placeOf: (shard: number)
       return [...queues.values()];
     },
 
+    async ofRun(key) {
+      return (await askThoseThere(databases, (store) => store.tasks.ofRun(key))).flat();
+    },
+
     async expire(age) {
       await askAll(databases, (store) => store.tasks.expire(age));
     },

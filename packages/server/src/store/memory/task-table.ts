@@ -7,6 +7,7 @@
 import type { EffectKey, InboxMessage, InstanceKey } from "../../engine/ports/store.ts";
 import {
   type ClaimedTask,
+  type KnownTask,
   type KnownWorker,
   type OverdueTask,
   sweptFor,
@@ -163,6 +164,13 @@ export class TaskTable {
       if (state === "leased") depth.leased += 1;
     }
     return [...depths.values()].sort((a, b) => compareText(a.queue, b.queue));
+  }
+
+  ofRun(key: InstanceKey): KnownTask[] {
+    return this.#tasks
+      .ofRun(key)
+      .filter(({ state }) => state !== "ended")
+      .map(({ effect, queue, requires, state, worker }) => ({ effect, queue, requires, ...(state === "leased" && { worker }) }));
   }
 
   expire(before: number): void {

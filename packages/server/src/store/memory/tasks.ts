@@ -22,6 +22,7 @@ export function memoryTasks(open: () => Tables, now: () => number): TaskStore {
     },
     sweep: async (shards, limit) => open().tasks.sweep(shards, limit, now()),
     depths: async () => open().tasks.depths(),
+    ofRun: async (key) => open().tasks.ofRun(key),
     expire: async (age) => open().tasks.expire(now() - age),
     saveWorkers: async (workers) => {
       const { tasks } = open();

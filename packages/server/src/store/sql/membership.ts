@@ -3,6 +3,9 @@ import { checkStorable } from "../storable.ts";
 import type { SqlQuery, SqlValue } from "./driver.ts";
 import { arrayLiteral, parseNumbers, separator, textList } from "./text-list.ts";
 
+/** Milliseconds: what a database takes that is only busy. */
+const shortestDeadline = 1_000;
+
 export async function beat(query: SqlQuery, beat: Beat): Promise<Membership> {
   const { group, shards, node, url, release, workflows, draining, lease, dead = [], give, take } = beat;
   checkStorable({ group, node, url, release });
@@ -19,7 +22,7 @@ export async function beat(query: SqlQuery, beat: Beat): Promise<Membership> {
     "select * from wovyr.beat_1($1, $2, $3, $4, $5, $6, $7, $8, string_to_array($9, E'\\x1f'), $10, $11, $12, $13, $14)",
     parameters,
     // An answer that comes later says nothing any more, and the next beat should not wait for it.
-    lease,
+    Math.max(lease, shortestDeadline),
   );
   const nodes = rows.flatMap(readNode);
   return { nodes, shards: rows.flatMap(readShards).sort((a, b) => a.shard - b.shard) };

@@ -98,6 +98,24 @@ export function sqlTasks(query: SqlQuery): TaskStore {
       return rows.map(([queue, waiting, leased]) => ({ queue: String(queue), waiting: Number(waiting), leased: Number(leased) }));
     },
 
+    async ofRun({ tenant, run }) {
+      if (!isStorable(tenant) || !isStorable(run)) return [];
+      const rows = await query(
+        "read",
+        `select effect, queue, requires, case when state = 'leased' then worker end from wovyr.tasks
+        where tenant = $1 and run = $2 and state in ('waiting', 'leased') order by effect collate "C"`,
+        [tenant, run],
+      );
+      return rows.map(([effect, queue, requires, worker]) => ({
+        effect: String(effect),
+        queue: String(queue),
+        requires: String(requires)
+          .split(" ")
+          .filter((label) => label !== ""),
+        ...(worker !== null && { worker: String(worker) }),
+      }));
+    },
+
     async expire(age) {
       await query("write", "delete from wovyr.settled_tasks where at < wovyr.now_1() - $1::bigint", [age]);
       await query("write", "delete from wovyr.workers where seen_at < wovyr.now_1() - $1::bigint", [age]);
