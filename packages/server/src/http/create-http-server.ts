@@ -18,6 +18,8 @@ export type HttpServerOptions = HttpApiOptions & {
 const maxParamLength = 255 * 3;
 const requestTimeout = 60_000;
 const defaultDrainTimeout = 10_000;
+/** Milliseconds: answers that are being written. */
+const lastMoment = 200;
 
 /** The Fastify instance that serves the API by itself; `listen` it, add to it, or `inject` into it. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
@@ -39,9 +41,11 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     done();
   });
   app.addHook("preClose", async () => {
+    // Who has begun the end before has given them that time already.
+    const limit = drain.closing ? lastMoment : drainTimeout;
     drain.begin();
     drain.over();
-    await drain.idle(drainTimeout);
+    await drain.idle(limit);
   });
   app.register((scope) => mountApi(scope, options, drain));
   return app;
