@@ -19,7 +19,7 @@ const maxParamLength = 255 * 3;
 const requestTimeout = 60_000;
 const defaultDrainTimeout = 10_000;
 /** Milliseconds: answers that are being written. */
-const lastMoment = 200;
+const lastMoment = 50;
 
 /** The Fastify instance that serves the API by itself; `listen` it, add to it, or `inject` into it. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { patience } from "../../src/engine/answering.ts";
 import { createOrchestrator } from "../../src/index.ts";
 import { call, readiness } from "./api.ts";
 import { endOfCase } from "./checks.ts";
@@ -51,8 +50,7 @@ test(`H119 ${count} timers that are due at a restart fire once each, while the A
   console.log(
     `${count} timers in ${Math.round(performance.now() - began)} ms, slowest answer ${Math.round(slowest)} ms, ${Math.round(highest / megabyte)} MiB`,
   );
-  // The bound of every answer; how fast they are is measured by bench/src/rows/herd.ts.
-  assert.ok(slowest < patience, `an answer took ${Math.round(slowest)} ms`);
+  assert.ok(slowest < 5_000, `an answer took ${Math.round(slowest)} ms`);
   assert.ok(highest < 700 * megabyte, `${Math.round(highest / megabyte)} MiB`);
   host.kill("SIGTERM");
   assert.deepEqual(await host.ended, { code: 0, signal: null });
