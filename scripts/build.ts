@@ -8,15 +8,12 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { build } from "esbuild";
+import { threads } from "./threads.ts";
 
 const root = join(import.meta.dirname, "..");
 const packages = ["sdk", "server", "testing"];
-/** Threads: modules that code starts by their address, from whichever file it ends up in. */
-const threads: Readonly<Record<string, readonly string[]>> = {
-  server: ["platform/watchdog-thread", "store/pglite/pglite-thread"],
-};
 
 type Conditions = { readonly [condition: string]: string | Conditions };
 
@@ -29,7 +26,7 @@ function entriesOf(conditions: Conditions): { in: string; out: string }[] {
 }
 
 function threadsOf(name: string): { in: string; out: string }[] {
-  return (threads[name] ?? []).map((path) => ({ in: `./src/${path}.ts`, out: path.slice(path.lastIndexOf("/") + 1) }));
+  return (threads[name] ?? []).map((path) => ({ in: `./${path}`, out: basename(path, ".ts") }));
 }
 
 function removeOldCode(directory: string): void {

@@ -1,12 +1,14 @@
 /**
  * Runs the tests: `npm run test:only -- [file, directory or pattern …]`.
  *
- * 1. Unless WOVYR_TEST_DATABASE_URL names a Postgres, one is started for the run and stopped after it, however the run ends.
+ * 1. What tests run as processes of their own is built first (test-processes.ts).
+ * 2. Unless WOVYR_TEST_DATABASE_URL names a Postgres, one is started for the run and stopped after it, however the run ends.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { startPostgres, type TestPostgres } from "./test-postgres.ts";
+import { buildTestProcesses } from "./test-processes.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const defaults = ["packages/*/test/**/*.test.ts", "examples/test/**/*.test.ts"];
@@ -34,6 +36,7 @@ async function main(): Promise<number> {
     environment.WOVYR_TEST_DATABASE_URL = postgres.url;
     console.log(`testing with ${postgres.version}`);
   }
+  environment.WOVYR_TEST_PROCESSES = await buildTestProcesses();
   const runner = spawn(
     process.execPath,
     [

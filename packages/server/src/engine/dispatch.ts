@@ -4,9 +4,7 @@
  * 1. An attempt begins only after the commit that records it.
  * 2. At most `concurrency` attempts run at once; the others wait in the order of the scheduling strategy (scheduling/).
  * 3. An attempt that is to be recorded before it begins is announced when there is a place for it; the place is kept until the recorded one is started.
- * 4. An activity that was lost with its process after its begin had been recorded is suspect (attempts.ts): suspects run one at a time, and the attempt of
- *    one is recorded only when its turn has come, so that those that wait are not lost with the one that ends the process. Those that were lost least come
- *    first, of all that a recovery finds: a process that dies again and again does not take the same one with it.
+ * 4. An activity that was lost with its process after its begin had been recorded is suspect (attempts.ts): suspects run one at a time (suspects.ts).
  * 5. While an activity's circuit is open its attempts are held back and take no place (circuits.ts).
  * 6. Whatever makes an attempt begin (a place, a permit, a circuit, time), it does so only while this node may act on its shard: when the node's lease has run
  *    out, the run may be another node's. Nor does one of a shard that is being handed over (hand-over.ts). Either goes on waiting when the shard stays.
@@ -32,6 +30,7 @@ import type { Ownership } from "./ownership.ts";
 import type { Store } from "./ports/store.ts";
 import type { SchedulingStrategy } from "./scheduling/strategy.ts";
 import { WaitingAttempts } from "./scheduling/waiting.ts";
+import { Suspects } from "./suspects.ts";
 
 export type DispatchOptions = AttemptSurroundings & {
   readonly concurrency: number;
@@ -63,11 +62,7 @@ export class Dispatch {
   readonly #circuits: Circuits;
   readonly #limits: Limits;
   readonly #waiting: WaitingAttempts<Attempt>;
-  readonly #suspects: Attempt[] = [];
-  /** Whether all that are to run alone have been found. */
-  #suspectsAreKnown = false;
-  /** The one whose turn it is, by key: from when it is told so until its attempt has ended. */
-  #suspect: string | undefined;
+  readonly #suspects: Suspects;
   /** Shards of which nothing begins for now, and the attempts that would have begun, for this or because the lease had run out. */
   readonly #heldShards = new Set<number>();
   #heldBack: Attempt[] = [];
@@ -78,6 +73,7 @@ export class Dispatch {
     this.#options = options;
     const { clock, log, scheduling } = options;
     this.#circuits = new Circuits({ clock, log, release: (attempts) => this.#goOn(attempts) });
+    this.#suspects = new Suspects(clock, () => this.#nextSuspect());
     this.#waiting = new WaitingAttempts({ strategy: scheduling, clock, log }, (attempt) => attempt);
     this.#limits = new Limits({
       ...options,
@@ -94,7 +90,7 @@ export class Dispatch {
 
   /** Attempts that wait for a place. */
   get waiting(): number {
-    return this.#waiting.size + this.#suspects.length;
+    return this.#waiting.size + this.#suspects.size;
   }
 
   /** Attempts that wait for a circuit, or for a limit. */
@@ -109,6 +105,7 @@ export class Dispatch {
       if (at !== undefined && (next === undefined || at < next)) next = at;
     };
     consider(this.#limits.nextDue);
+    consider(this.#suspects.nextDue);
     for (const { endsAt } of this.#running.values()) consider(endsAt);
     for (const { at } of this.#expiries.values()) consider(at);
     return next;
@@ -145,9 +142,8 @@ export class Dispatch {
       return;
     }
     if (attempt.activity.losses >= suspectLosses) {
-      this.#enqueueSuspect(attempt);
       this.#awaitExpiry(attempt);
-      this.#nextSuspect();
+      this.#suspects.add(attempt);
       return;
     }
     this.#enter(attempt);
@@ -252,15 +248,13 @@ export class Dispatch {
     this.#heldShards.clear();
     this.#waiting.clear();
     this.#limits.forget();
-    this.#suspects.length = 0;
-    this.#suspectsAreKnown = false;
+    this.#suspects.forget();
     this.#known.clear();
     this.#kept.clear();
     for (const { cancel } of this.#expiries.values()) cancel();
     this.#expiries.clear();
     this.#circuits.forget();
     for (const attempt of [...this.#running.values()]) attempt.stop(reason);
-    this.#suspect = undefined;
   }
 
   // ── places ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -307,11 +301,11 @@ export class Dispatch {
   #admitted(attempt: Attempt): void {
     if (this.#closed || !this.#isWanted(attempt)) return;
     const key = attemptKey(attempt.run, attempt.effect);
-    if (this.#suspect !== key) this.#queue(attempt);
-    else if (!this.#holdsBack(attempt)) this.#place(attempt, noTicket, () => this.#suspectEnded(key));
+    if (!this.#suspects.isAlone(key)) this.#queue(attempt);
+    else if (!this.#holdsBack(attempt)) this.#place(attempt, noTicket, () => this.#suspects.ended(key));
     else {
       this.#limits.ended(key);
-      this.#suspectEnded(key);
+      this.#suspects.ended(key);
     }
   }
 
@@ -407,7 +401,7 @@ export class Dispatch {
     else if (attempt.call.definition.circuitBreaker !== undefined) this.#circuits.gone(attempt);
     this.#limits.ended(key);
     kept?.then();
-    if (kept === undefined) this.#suspectEnded(key);
+    if (kept === undefined) this.#suspects.ended(key);
   }
 
   #run(attempt: Attempt, { ticket, then }: Kept): void {
@@ -439,44 +433,26 @@ export class Dispatch {
 
   /** More runs that were at work are about to be looked at. */
   recovering(): void {
-    this.#suspectsAreKnown = false;
+    this.#suspects.recovering();
   }
 
   /** All runs that were at work have been looked at. */
   recovered(): void {
-    this.#suspectsAreKnown = true;
-    this.#nextSuspect();
-  }
-
-  #enqueueSuspect(attempt: Attempt): void {
-    const { losses } = attempt.activity;
-    const before = this.#suspects.findLastIndex((other) => other.activity.losses <= losses);
-    this.#suspects.splice(before + 1, 0, attempt);
+    this.#suspects.recovered();
   }
 
   #nextSuspect(): void {
-    if (this.#suspect !== undefined || this.#closed || !this.#suspectsAreKnown) return;
-    const next = this.#suspects.shift();
+    if (this.#closed) return;
+    const next = this.#suspects.take((attempt) => this.#isWanted(attempt) && !this.#holdsBack(attempt));
     if (next === undefined) return;
-    if (!this.#isWanted(next) || this.#holdsBack(next)) {
-      this.#nextSuspect();
-      return;
-    }
     const key = attemptKey(next.run, next.effect);
-    this.#suspect = key;
     this.#options.log.warn("an activity that lost its process before runs alone", {
       activity: next.activity.name,
       run: next.run,
       losses: next.activity.losses,
     });
     if (this.#limits.applyTo(next)) this.#limits.admit(next);
-    else this.#place(next, noTicket, () => this.#suspectEnded(key));
-  }
-
-  #suspectEnded(key: string): void {
-    if (this.#suspect !== key) return;
-    this.#suspect = undefined;
-    this.#nextSuspect();
+    else this.#place(next, noTicket, () => this.#suspects.ended(key));
   }
 
   // ── time ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -164,7 +164,11 @@ export class TurnPlan {
       case "ActivityDecided":
         this.#noteStep(fact.effect, state);
         this.#endPause(fact.effect, state);
-        if (fact.decision === "retry" && !state.held) this.#attempt(fact.effect, fact.attempt + 1);
+        if (fact.decision !== "retry") this.#over(fact.effect, state);
+        else if (!state.held) this.#attempt(fact.effect, fact.attempt + 1);
+        return;
+      case "ActivityCompleted":
+        this.#over(fact.effect, state);
         return;
       case "TimerStarted":
         this.#startTimer(fact.effect, fact.due);
@@ -243,7 +247,6 @@ export class TurnPlan {
       case "StartReplaced":
         this.attributesChanged ||= fact.attributes !== state.attributes;
         return;
-      case "ActivityCompleted":
       case "AdmissionDecided":
       case "UpdateRequested":
       case "UpdateCompleted":
@@ -289,6 +292,11 @@ export class TurnPlan {
     if (before === undefined) return;
     this.#abandoned ??= new Map();
     this.#abandoned.set(effect, before);
+  }
+
+  /** It has come to something, and not always by an attempt that ran here: one that waits for its place is not to begin. */
+  #over(effect: EffectId, state: InstanceState): void {
+    if (this.#attempts?.delete(effect) === true || state.activities.get(effect)?.state !== "Running") this.#stop(effect);
   }
 
   #stop(effect: EffectId): void {
@@ -401,6 +409,7 @@ export class TurnPlan {
       if (!state.held) this.#startTimer(retryTimer(effect), retryAt);
       return;
     }
+    this.#over(effect, state);
     if (activity?.state === "Retrying") this.#endTimer(retryTimer(effect));
     if (activity?.state === "Paused") this.#endPause(effect, state);
     if (paused !== true || activity === undefined) return;

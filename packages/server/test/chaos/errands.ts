@@ -1,9 +1,10 @@
 /** Work for the workers: runs whose activity is on a task queue, started at any node, each with a result of its own. */
 import assert from "node:assert/strict";
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { Client } from "@wovyr/sdk/client";
+import { forkProcess } from "../processes.ts";
 import { single } from "../queues/work.ts";
 import { within } from "../recovery/until.ts";
 
@@ -20,11 +21,7 @@ const lease = 2_000;
 /** A worker as a process, which speaks to one node. */
 export async function startWorker(name: string, url: string, record: string): Promise<ChaosWorker> {
   const launch = async () => {
-    const child = fork(
-      join(import.meta.dirname, "../queues/worker-process.ts"),
-      [JSON.stringify({ url, id: name, record, lease, concurrency: 10 })],
-      { execArgv: ["--conditions=source", "--import", "tsx"], stdio: ["ignore", "ignore", "inherit", "ipc"] },
-    );
+    const child = forkProcess(join(import.meta.dirname, "../queues/worker-process.ts"), { url, id: name, record, lease, concurrency: 10 });
     await within(`the start of ${name}`, startLimit, once(child, "message"));
     return child;
   };

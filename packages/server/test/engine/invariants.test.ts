@@ -210,6 +210,9 @@ test("invariant 4: a history replays to exactly its commands, and every change t
   });
 });
 
+/** What is suspect begins within so long. */
+const suspectDelay = "2s";
+
 test("invariant 5: an attempt keeps its key and number over crashes, its result is recorded once, and losses have a bound of their own", async () => {
   const gate = new Gate<undefined, string>(() => "work");
   const work = activity("work", { retry: { maxAttempts: 1 } }, gate.body);
@@ -230,7 +233,7 @@ test("invariant 5: an attempt keeps its key and number over crashes, its result 
       gate.open("work", "lost");
       env.crash();
       await env.restart();
-      await env.settle();
+      await env.advance(suspectDelay);
     }
     assert.deepEqual([...seen], [`${survivor.runId}/0 1`]);
     gate.open("work", "kept");
@@ -245,7 +248,7 @@ test("invariant 5: an attempt keeps its key and number over crashes, its result 
       env.crash();
       gate.open("work", "lost");
       await env.restart();
-      await env.settle();
+      await env.advance(suspectDelay);
     }
     assert.equal(await killer.result(), "ATTEMPTS_LOST");
     assert.equal(env.executions.count(`${killer.runId}/0`), 5);
@@ -268,7 +271,7 @@ test("invariant 5: activities that were lost after their begin was recorded run 
       env.crash();
       for (const name of gate.waiting) gate.open(name, "lost");
       await env.restart();
-      await env.settle();
+      await env.advance(suspectDelay);
     }
     for (let ended = 0; ended < 3; ended++) {
       await env.settle();
@@ -361,7 +364,7 @@ test("invariant 5: what only waited for a place when its process died runs among
       env.crash();
       running.clear();
       await env.restart();
-      await env.settle();
+      await env.advance(suspectDelay);
     };
     const losses = async () => {
       const found = await Promise.all(runs.map(async (run) => (await run.describe()).activities[0]?.losses));
@@ -385,6 +388,76 @@ test("invariant 5: what only waited for a place when its process died runs among
   });
 });
 
+test("H057 a process that is killed from outside again and again blames no activity for it: what is suspect waits before it begins", async () => {
+  const gate = new Gate<undefined, string>(() => "work");
+  const work = activity("work", gate.body);
+  const worker = workflow("worker", async function* () {
+    return yield* work();
+  });
+  await inCase({ workflows: [worker] }, async (env) => {
+    env.autoSkip = false;
+    const run = await env.start(worker);
+    const losses = async () => (await run.describe()).activities[0]?.losses;
+    const crash = async () => {
+      env.crash();
+      for (const name of gate.waiting) gate.open(name, "lost");
+      await env.restart();
+      await env.settle();
+    };
+    for (let losing = 1; losing <= 3; losing++) {
+      await gate.arrived();
+      await crash();
+      assert.equal(await losses(), losing);
+    }
+    for (let kills = 0; kills < 10; kills++) {
+      await env.advance(999);
+      assert.deepEqual(gate.waiting, []);
+      await crash();
+    }
+    assert.equal(await losses(), 3);
+    await env.advance(1_000);
+    await gate.arrived();
+    await crash();
+    assert.equal(await losses(), 4);
+    await env.advance(1_999);
+    assert.deepEqual(gate.waiting, []);
+    await env.advance(1);
+    await gate.arrived();
+    gate.open("work", "done");
+    assert.equal(await run.result(), "done");
+  });
+});
+
+for (const end of ["cancel", "terminate"] as const)
+  test(`invariant 5: what is suspect and waits makes way for the next when its run ends (${end})`, async () => {
+    const gate = new Gate<string, string>();
+    const work = activity("work", gate.body);
+    const worker = workflow("worker", async function* (name: string) {
+      return yield* work(name);
+    });
+    await inCase({ workflows: [worker] }, async (env) => {
+      env.autoSkip = false;
+      const names = ["a", "b", "c"];
+      const runs = await Promise.all(names.map((name) => env.start(worker, name)));
+      for (let losing = 1; losing <= 3; losing++) {
+        for (const name of names) await gate.arrived(name);
+        env.crash();
+        for (const name of gate.waiting) gate.open(name, "lost");
+        await env.restart();
+        await env.settle();
+      }
+      assert.deepEqual(gate.waiting, []);
+      await runs[0]?.[end]();
+      await env.advance(suspectDelay);
+      for (let ended = 0; ended < 2; ended++) {
+        const [name = ""] = gate.waiting;
+        gate.open(name, name);
+        await env.settle();
+      }
+      assert.deepEqual([await runs[1]?.result(), await runs[2]?.result()], ["b", "c"]);
+    });
+  });
+
 test("invariant 5: of those that run alone the one that was lost least comes first: no process that dies again and again takes the same one with it", async () => {
   const gate = new Gate<string, string>();
   const work = activity("work", gate.body);
@@ -399,7 +472,7 @@ test("invariant 5: of those that run alone the one that was lost least comes fir
       env.crash();
       for (const name of gate.waiting) gate.open(name, "lost");
       await env.restart();
-      await env.settle();
+      await env.advance(suspectDelay);
     };
     for (let together = 0; together < 3; together++) {
       for (const name of names) await gate.arrived(name);

@@ -530,7 +530,8 @@ test("a decision on an activity that keeps ending its process: it runs alone, an
     await env.advance("1s");
     const live = async () => {
       for (let lives = 0; lives < 10; lives += 1) {
-        await env.settle();
+        // As long as what is suspect waits.
+        await env.advance("2s");
         if (env.running) return;
         await env.restart();
       }

@@ -189,6 +189,46 @@ for (const evictAlways of [false, true]) {
   });
 }
 
+test("H057 a step that waits to run alone, and turns out to be done when its run is cancelled, makes way for the next", async () => {
+  const { provider, store } = looked();
+  let begun: string[] = [];
+  const hangs = fake(debit, (_, { idempotencyKey }) => {
+    begun.push(idempotencyKey);
+    return new Promise<string>(() => {});
+  });
+  const paying = workflow("paying", async function* () {
+    return yield* debit(undefined);
+  });
+  await inCase({ workflows: [paying], fakes: [hangs], store: provider }, async (env) => {
+    env.autoSkip = false;
+    const first = await env.start(paying);
+    await env.settle();
+    const second = await env.start(paying);
+    for (let losing = 1; losing <= 3; losing++) {
+      await env.settle();
+      assert.equal(begun.length, 2);
+      env.crash();
+      begun = [];
+      await env.restart();
+    }
+    await env.settle();
+    assert.deepEqual(begun, [], "both are suspect, and wait");
+    await store().saveStepOutcome({
+      tenant: "default",
+      run: first.runId,
+      effect: "0",
+      at: 1,
+      outcome: '"committed by the attempt that was lost"',
+    });
+    // It has completed by what it was told first.
+    await assert.rejects(first.cancel(), { code: "INSTANCE_CLOSED" });
+    await env.advance("1s");
+    assert.deepEqual(begun, [`${second.runId}/0`]);
+    assert.ok(types(await env.turns(first.id)).includes("ActivityCompleted"));
+    env.crash();
+  });
+});
+
 test("a store that is away when a step is given up is waited for", async () => {
   const plan = new FaultPlan();
   plan.fail("saveStepOutcome", { times: 3 });

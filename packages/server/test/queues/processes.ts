@@ -1,11 +1,12 @@
 /** Orchestrators and workers as child processes over one Postgres: started, killed, frozen, thawed. */
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { type Client, createClient } from "@wovyr/sdk/client";
+import { forkProcess } from "../processes.ts";
 import { freePort } from "../recovery/free-port.ts";
 import { within } from "../recovery/until.ts";
 import { createDatabase } from "../store/postgres-database.ts";
@@ -37,10 +38,7 @@ export async function place(context: Pick<TestContext, "after">): Promise<Place>
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   });
   const started = async (file: string, options: object): Promise<ChildProcess> => {
-    const child = fork(join(import.meta.dirname, file), [JSON.stringify(options)], {
-      execArgv: ["--conditions=source", "--import", "tsx"],
-      stdio: ["ignore", "ignore", "inherit", "ipc"],
-    });
+    const child = forkProcess(join(import.meta.dirname, file), options);
     children.push(child);
     await within(`the start of ${file}`, startLimit, once(child, "message"));
     return child;

@@ -1,7 +1,8 @@
 /** Orchestrators as child processes: started, killed, frozen, thawed. */
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { forkProcess } from "../processes.ts";
 import { within } from "./until.ts";
 
 export type HostedStore =
@@ -48,13 +49,8 @@ export type Host = {
 const startLimit = 60_000;
 
 export function startHost(options: HostOptions): Host {
-  const child = fork(join(import.meta.dirname, "host-process.ts"), [JSON.stringify(options)], {
-    execArgv: [
-      "--conditions=source",
-      "--import",
-      "tsx",
-      ...(options.heapMegabytes === undefined ? [] : [`--max-old-space-size=${options.heapMegabytes}`]),
-    ],
+  const child = forkProcess(join(import.meta.dirname, "host-process.ts"), options, {
+    execArgv: options.heapMegabytes === undefined ? [] : [`--max-old-space-size=${options.heapMegabytes}`],
     stdio: ["ignore", "ignore", "pipe", "ipc"],
     env: { ...process.env, WOVYR_TEST_RECORD: options.record },
   });

@@ -11,14 +11,15 @@ import { processStart } from "../../src/store/pglite/process-identity.ts";
 import { pgliteStore } from "../../src/store/pglite.ts";
 import { recordStrike } from "../../src/store/strike-sink.ts";
 import { contractStoreOptions, storeContract } from "../../src/store-contract.ts";
+import { programOf } from "../processes.ts";
 
 storeContract("the embedded store", () => ({ provider: pgliteStore("memory://") }));
 
-const script = join(import.meta.dirname, "pglite-process.ts");
+const program = programOf(join(import.meta.dirname, "pglite-process.ts"));
 
 /** Starts a process on a directory; resolves with it and the first line that it prints. */
 async function startProcess(mode: string, directory: string): Promise<{ child: ChildProcess; line: string }> {
-  const child = spawn(process.execPath, ["--conditions=source", "--import", "tsx", script, mode, directory], {
+  const child = spawn(process.execPath, [...program.execArgv, program.file, mode, directory], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [chunk] = await once(child.stdout, "data");

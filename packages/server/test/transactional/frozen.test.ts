@@ -1,18 +1,17 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { forkProcess } from "../processes.ts";
 import { held } from "./held.ts";
 import { stage } from "./stage.ts";
 
 test("an owner that was frozen in the middle of a step, and was succeeded, commits nothing when it wakes up", async (context) => {
   const { admin, host, notes, url } = await stage(context);
   const workflow = held("taken over", async () => {});
-  const child: ChildProcess = fork(join(import.meta.dirname, "held-process.ts"), [JSON.stringify({ url })], {
-    execArgv: ["--conditions=source", "--import", "tsx"],
-  });
+  const child: ChildProcess = forkProcess(join(import.meta.dirname, "held-process.ts"), { url });
   context.after(() => child.kill("SIGKILL"));
   assert.deepEqual((await once(child, "message"))[0], "written");
   child.kill("SIGSTOP");

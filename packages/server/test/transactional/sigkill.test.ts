@@ -1,12 +1,13 @@
 /** Every step that history calls completed was applied once, every other not at all, whenever the process is killed. */
 import assert from "node:assert/strict";
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import type { HistoryFact } from "@wovyr/sdk/internal";
 import { createOrchestrator, postgresStore } from "../../src/index.ts";
+import { forkProcess } from "../processes.ts";
 import { seeded } from "../recovery/seeded.ts";
 import { stage } from "./stage.ts";
 import { accounts, transfer } from "./transfers.ts";
@@ -20,18 +21,18 @@ test("H057 killed at random while steps write: each completed step is applied on
   const { admin, url, notes } = await stage(context);
   await (await createOrchestrator({ workflows: [transfer], store: postgresStore(url), turnTimeout: false })).close();
   await admin`insert into accounts ${admin(accounts.map((name) => ({ name, balance: 0 })))}`;
-  const begin = (): ChildProcess =>
-    fork(join(import.meta.dirname, "transfers-process.ts"), [JSON.stringify({ url, count })], {
-      execArgv: ["--conditions=source", "--import", "tsx"],
-    });
+  const begin = (): ChildProcess => forkProcess(join(import.meta.dirname, "transfers-process.ts"), { url, count });
   let child = begin();
   context.after(() => child.kill("SIGKILL"));
   let killed = 0;
+  let done = false;
   const began = performance.now();
   while (killed < kills && performance.now() - began < killingTime) {
-    const [said] = await Promise.race([once(child, "message"), ended(child)]);
+    let [said]: unknown[] = await Promise.race([once(child, "message"), ended(child)]);
     assert.equal(said, "ready");
-    if ((await Promise.race([once(child, "message"), pause(100 + random.whole(900), ["kill"])]))[0] === "done") break;
+    [said] = await Promise.race([once(child, "message"), pause(100 + random.whole(900), ["kill"])]);
+    done = said === "done";
+    if (done) break;
     const gone = child.exitCode === null && child.signalCode === null ? once(child, "exit") : undefined;
     child.kill("SIGKILL");
     await gone;
@@ -39,7 +40,7 @@ test("H057 killed at random while steps write: each completed step is applied on
     killed += 1;
     child = begin();
   }
-  for (let said: unknown; said !== "done"; ) [said] = await Promise.race([once(child, "message"), ended(child)]);
+  while (!done) done = (await Promise.race([once(child, "message"), ended(child)]))[0] === "done";
 
   const rows = await admin<{ run: string; events: string }[]>`select run, events from wovyr.history order by run, seq`;
   const expected: string[] = [];
