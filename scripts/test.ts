@@ -2,11 +2,13 @@
  * Runs the tests: `npm run test:only -- [file, directory or pattern …]`.
  *
  * 1. What tests run as processes of their own is built first (test-processes.ts).
- * 2. Unless WOVYR_TEST_DATABASE_URL names a Postgres, one is started for the run and stopped after it, however the run ends.
+ * 2. Small tests share processes (test-groups.ts), unless files were named.
+ * 3. Unless WOVYR_TEST_DATABASE_URL names a Postgres, one is started for the run and stopped after it, however the run ends.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
+import { groupedTests } from "./test-groups.ts";
 import { startPostgres, type TestPostgres } from "./test-postgres.ts";
 import { buildTestProcesses } from "./test-processes.ts";
 
@@ -36,7 +38,9 @@ async function main(): Promise<number> {
     environment.WOVYR_TEST_DATABASE_URL = postgres.url;
     console.log(`testing with ${postgres.version}`);
   }
-  environment.WOVYR_TEST_PROCESSES = await buildTestProcesses();
+  const processes = await buildTestProcesses();
+  environment.WOVYR_TEST_PROCESSES = processes;
+  const started = selections.length > 0 ? files : groupedTests(root, files, join(processes, "groups"));
   const runner = spawn(
     process.execPath,
     [
@@ -48,7 +52,7 @@ async function main(): Promise<number> {
       `--test-timeout=${timeout}`,
       ...reporter,
       ...options,
-      ...files,
+      ...started,
     ],
     { cwd: root, env: environment, stdio: "inherit" },
   );
