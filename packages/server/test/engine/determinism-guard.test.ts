@@ -311,7 +311,9 @@ test("an orchestrator warns, unless NODE_ENV is production", async () => {
   const warned = async (options: object) => {
     const lines: string[] = [];
     const log = { debug: nothing, info: nothing, warn: (message: string) => lines.push(message), error: nothing };
-    const orchestrator = await createOrchestrator({ workflows: [drawing], store: memoryStore(), log, turnTimeout: false, ...options });
+    // Lines are remembered by the whole process, or not: as they are for the tests that come after.
+    const common = { workflows: [drawing], store: memoryStore(), log, turnTimeout: false, rememberLines: true } as const;
+    const orchestrator = await createOrchestrator({ ...common, ...options });
     await orchestrator.client.execute(drawing);
     await orchestrator.close();
     return lines.filter((text) => messageOf("Math.random()", "Use `ctx.random()`.").test(text)).length;
