@@ -25,6 +25,7 @@ export function plot(title: string, seconds: readonly Second[], kills: readonly 
   const height = margin.top + 2 * panel + margin.between + margin.bottom;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12">`,
+    `<title>${title}</title>`,
     `<rect width="${width}" height="${height}" fill="white"/>`,
     `<text x="${margin.left}" y="20" font-size="15">${title}</text>`,
     ...panels.flatMap((each) => draw(each, seconds.length, kills)),
