@@ -1,5 +1,5 @@
 /**
- * Builds what tests of the server run as processes of their own (`*-process.ts`): a built one starts in a tenth of the processor time, and hundreds are started.
+ * Builds what tests of the server run as processes of their own (`*-process.ts`): a built one starts in a sixth of the processor time.
  *
  * 1. The code of this repository is bundled from source, whatever `dist` holds; what it depends on is left where it is.
  * 2. They stand where `dist` stands: from there code finds its migrations and its threads.

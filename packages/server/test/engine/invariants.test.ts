@@ -4,7 +4,16 @@ import { test } from "node:test";
 import { type ActivityError, activity, all, awaitEvent, child, event, sleep, Type, WovyrError, workflow } from "@wovyr/sdk";
 import type { Turn } from "@wovyr/sdk/internal";
 import { memoryStore } from "@wovyr/server/internal";
-import { checkEndOfCase, createFaultyStore, createTestEnvironment, ExecutionRecord, FaultPlan, Gate, replayHistory } from "@wovyr/testing";
+import {
+  checkEndOfCase,
+  createFaultyStore,
+  createTestEnvironment,
+  ExecutionRecord,
+  FaultPlan,
+  Gate,
+  replayHistory,
+  type TestEnvironment,
+} from "@wovyr/testing";
 import { inCase, macrotasks } from "./case.ts";
 
 const ping = event("ping", Type.Number());
@@ -213,6 +222,17 @@ test("invariant 4: a history replays to exactly its commands, and every change t
 /** What is suspect begins within so long. */
 const suspectDelay = "2s";
 
+/** Each attempt is lost with its process as often as makes it suspect. */
+async function loseAll(env: TestEnvironment, gate: Gate<string, string>, names: readonly string[]): Promise<void> {
+  for (let losing = 1; losing <= 3; losing++) {
+    for (const name of names) await gate.arrived(name);
+    env.crash();
+    for (const name of gate.waiting) gate.open(name, "lost");
+    await env.restart();
+    await env.settle();
+  }
+}
+
 test("invariant 5: an attempt keeps its key and number over crashes, its result is recorded once, and losses have a bound of their own", async () => {
   const gate = new Gate<undefined, string>(() => "work");
   const work = activity("work", { retry: { maxAttempts: 1 } }, gate.body);
@@ -266,13 +286,8 @@ test("invariant 5: activities that were lost after their begin was recorded run 
     const names = ["a", "b", "c"];
     const runs = await Promise.all(names.map((name) => env.start(worker, name)));
     // From the third time on their begin is recorded first, and what is lost then is suspect.
-    for (let crash = 0; crash < 3; crash++) {
-      for (const name of names) await gate.arrived(name);
-      env.crash();
-      for (const name of gate.waiting) gate.open(name, "lost");
-      await env.restart();
-      await env.advance(suspectDelay);
-    }
+    await loseAll(env, gate, names);
+    await env.advance(suspectDelay);
     for (let ended = 0; ended < 3; ended++) {
       await env.settle();
       assert.equal(gate.waiting.length, 1);
@@ -439,13 +454,7 @@ for (const end of ["cancel", "terminate"] as const)
       env.autoSkip = false;
       const names = ["a", "b", "c"];
       const runs = await Promise.all(names.map((name) => env.start(worker, name)));
-      for (let losing = 1; losing <= 3; losing++) {
-        for (const name of names) await gate.arrived(name);
-        env.crash();
-        for (const name of gate.waiting) gate.open(name, "lost");
-        await env.restart();
-        await env.settle();
-      }
+      await loseAll(env, gate, names);
       assert.deepEqual(gate.waiting, []);
       await runs[0]?.[end]();
       await env.advance(suspectDelay);

@@ -21,8 +21,8 @@ storeContract(
       dispose: async () => void (await Promise.all(databases.map((database) => database.drop()))),
     };
   },
-  // What takes long, or is asked of each database by itself, is tried on one.
-  { parts: ["lifecycle", "ownership", "turns", "children", "inbox", "deadLetters", "tasks", "reads"] },
+  // What takes long, and is asked of each database by itself, is tried on one.
+  { parts: ["lifecycle", "ownership", "turns", "children", "inbox", "timers", "deadLetters", "wholeRuns", "tasks", "reads", "texts"] },
 );
 
 for (const kind of ["memory", "Postgres"] as const)
