@@ -4,27 +4,40 @@ import postgres from "postgres";
 import { familySeconds } from "../cpu.ts";
 import type { Family, FamilyContext } from "../family.ts";
 import { evenlySpread, LoadProcess } from "../load-processes.ts";
+import { repeat } from "../measure.ts";
 import type { Row } from "../row.ts";
 
 const counts = [1, 2, 4];
-/** Of all nodes together. */
-const inFlight = 2_000;
-const connections = 64;
+/** Of each node. */
+const inFlight = 1_000;
+const connections = 32;
+const callsInFlight = 128;
+/** What each process has run before it is measured: its code is compiled by how often it ran, not by how long. */
+const warmUp = { direct: 20_000, called: 10_000 };
 
 type Cost = { readonly perSecond: number; readonly microseconds: number };
 
-async function costOf(seconds: number, context: FamilyContext, work: () => Promise<readonly number[]>): Promise<Cost> {
+/** Until each process has done so many. */
+async function warm(calls: number, work: () => Promise<readonly number[]>): Promise<void> {
+  let done: readonly number[] = [];
+  while (done.length === 0 || Math.min(...done) < calls) {
+    const more = await work();
+    done = more.map((count, at) => count + (done[at] ?? 0));
+  }
+}
+
+async function costOf(context: FamilyContext, work: () => Promise<readonly number[]>): Promise<Cost> {
   const processor = () =>
     (familySeconds(process.pid) ?? Number.NaN) + (context.postmaster === undefined ? 0 : (familySeconds(context.postmaster) ?? 0));
   const before = processor();
   const began = performance.now();
   const done = (await work()).reduce((sum, each) => sum + each, 0);
-  const took = Math.max(seconds, (performance.now() - began) / 1_000);
+  const took = Math.max(context.seconds, (performance.now() - began) / 1_000);
   return { perSecond: done / took, microseconds: ((processor() - before) * 1e6) / done };
 }
 
 /** Statements a second that an idle node sends, by the database's own count of transactions. */
-async function idleStatements(database: string, nodes: number, seconds: number): Promise<number> {
+async function idleStatements(database: string, nodes: number, { quick }: FamilyContext): Promise<number> {
   const sql = postgres(database, { max: 1, fetch_types: false, onnotice: () => {} });
   try {
     const count = async () => {
@@ -32,10 +45,11 @@ async function idleStatements(database: string, nodes: number, seconds: number):
         select (xact_commit + xact_rollback)::float8 as count from pg_stat_database where datname = current_database()`;
       return row?.count ?? Number.NaN;
     };
-    await sleep(2_000);
+    // Connections report what they did with a delay, so what was done while the nodes came is let go by.
+    await sleep(quick ? 2_000 : 12_000);
     const before = await count();
     const began = performance.now();
-    await sleep(seconds * 1_000);
+    await sleep(quick ? 3_000 : 20_000);
     return ((await count()) - before) / ((performance.now() - began) / 1_000) / nodes;
   } finally {
     await sql.end();
@@ -49,26 +63,17 @@ async function measure(database: string, count: number, context: FamilyContext):
     for (let at = 0; at < count; at += 1) nodes.push(await LoadProcess.start(database));
     for (let at = 0; at < count; at += 1) callers.push(await LoadProcess.start(undefined));
     await evenlySpread(count, () => Promise.all(nodes.map((node) => node.ask({ what: "shards" }))));
-    const share = { inFlight: Math.ceil(inFlight / count), seconds: context.seconds };
-    const inProcess = () => costOf(share.seconds, context, () => Promise.all(nodes.map((node) => node.ask({ what: "run", ...share }))));
+    const idle = await idleStatements(database, count, context);
+    const { seconds } = context;
+    const inProcess = () => Promise.all(nodes.map((node) => node.ask({ what: "run", inFlight, seconds })));
     const http = () =>
-      costOf(share.seconds, context, () =>
-        Promise.all(
-          callers.map((caller, at) =>
-            caller.ask({
-              what: "call",
-              url: nodes[at]?.url ?? "",
-              connections: Math.ceil(connections / count),
-              inFlight: 256 / count,
-              seconds: context.seconds,
-            }),
-          ),
-        ),
+      Promise.all(
+        callers.map((caller, at) => caller.ask({ what: "call", url: nodes[at]?.url ?? "", connections, inFlight: callsInFlight, seconds })),
       );
-    for (let warmUp = 0; warmUp < 2; warmUp += 1) await inProcess();
-    const direct = [await inProcess(), await inProcess(), await inProcess()];
-    await http();
-    const called = [await http(), await http(), await http()];
+    await warm(context.quick ? warmUp.direct / 10 : warmUp.direct, inProcess);
+    const direct = await repeat(() => costOf(context, inProcess));
+    await warm(context.quick ? warmUp.called / 10 : warmUp.called, http);
+    const called = await repeat(() => costOf(context, http));
     const many = `${count} ${count === 1 ? "orchestrator" : "orchestrators"}`;
     const rows = (name: string, costs: readonly Cost[]): Row[] => [
       { name: `${many}, ${name}`, unit: "workflows/s", values: costs.map(({ perSecond }) => perSecond), against: "batch" },
@@ -80,7 +85,7 @@ async function measure(database: string, count: number, context: FamilyContext):
       {
         name: `${many}, idle: statements of each`,
         unit: "/s",
-        values: [await idleStatements(database, count, context.quick ? 3 : 15)],
+        values: [idle],
         reach: { atMost: 5 },
       },
     ];
