@@ -1,4 +1,4 @@
-/** `npm run check`: types, what is built and the linter, side by side; what each of them says comes in one piece. */
+/** `npm run check`: types, what is built, the linter and the places of the mutants, side by side; what each of them says comes in one piece. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
@@ -14,5 +14,5 @@ async function run(script: string): Promise<boolean> {
   return passed;
 }
 
-const passed = await Promise.all(["typecheck", "build", "build:peers", "lint"].map(run));
+const passed = await Promise.all(["typecheck", "build", "build:peers", "lint", "mutants:places"].map(run));
 process.exitCode = passed.every(Boolean) ? 0 : 1;

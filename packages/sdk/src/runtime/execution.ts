@@ -48,8 +48,10 @@ import { ReaderChanged, validatorChanged } from "./reader-changed.ts";
 import { type Divergence, divergenceError, Recorder } from "./recorder.ts";
 import { runRetryAt } from "./run-retry.ts";
 import type { Scope } from "./scope.ts";
+import { Steps } from "./steps.ts";
 import { OwnedTasks, type TaskState } from "./task.ts";
-import { beginStep, collecting, endStep, judgeUnrun, withoutEffect } from "./unrun.ts";
+import { collecting, judgeUnrun, withoutEffect } from "./unrun.ts";
+import { Withheld } from "./withheld.ts";
 
 export type ExecutionOptions = {
   readonly definition: WorkflowDefinition;
@@ -75,8 +77,6 @@ const runsHere = () => false;
 type StartFact = Extract<Incoming, { type: "InstanceStarted" }>;
 type UpdateFact = Extract<Incoming, { type: "UpdateRequested" }>;
 type CancelFact = Extract<Incoming, { type: "CancelRequested" }>;
-/** A fact of which the code is to hear, and how it does. */
-type Kept = { readonly fact: Incoming; readonly hear: () => void };
 type ForkFact = Extract<Incoming, { type: "Forked" }>;
 
 export type Closing = Extract<
@@ -116,11 +116,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   #continuation: { readonly version: string; readonly input: Payload; readonly digest: string } | undefined;
   /** Why the run fails although its function did not. */
   #failure: { readonly error: unknown } | undefined;
-  #ready: Fiber[] = [];
-  #readyHead = 0;
-  #stepping: Fiber | undefined;
-  /** The fiber that stepped last. */
-  #stepped: Fiber | undefined;
+  readonly #steps = new Steps();
   #draining = false;
   #root: Fiber | undefined;
   #context: Context | undefined;
@@ -137,10 +133,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   /** What undoes what the run did, when its function has ended, and the handlers that are at work meanwhile. */
   #rollback: { operation: Operation; readonly handling: OwnedTasks } | undefined;
   #cancelling: { compensate: boolean } | undefined;
-  #isPaused = false;
-  #isParked = false;
-  /** What the code is to hear when the run goes on. */
-  #kept: Kept[] = [];
+  readonly #withheld = new Withheld();
   /** The run that takes the place of this one. */
   #resetTo: string | undefined;
   #broken: Error | undefined;
@@ -163,7 +156,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
 
   /** Whether fibers are still being stepped; `onIdle` follows. */
   get busy(): boolean {
-    return this.#broken === undefined && (this.#stepping !== undefined || this.#readyHead < this.#ready.length);
+    return this.#broken === undefined && this.#steps.busy;
   }
 
   /** Set when the execution can go no further: the code diverged from history or awaited what is no effect. */
@@ -180,7 +173,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   }
 
   get stepping(): Fiber | undefined {
-    return this.#stepping;
+    return this.#steps.current;
   }
 
   get cleanupTimeout(): number {
@@ -212,7 +205,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
 
   /** Asks what the workflow waits for in its own state; true when a wait has ended, and the execution may be busy. To be called when nothing is left to deliver. */
   settleConditions(): boolean {
-    if (this.#broken !== undefined || this.#closed !== undefined || this.#held || !this.#conditions.settle()) return false;
+    if (this.#broken !== undefined || this.#closed !== undefined || this.#withheld.holds || !this.#conditions.settle()) return false;
     this.#drain();
     return true;
   }
@@ -290,7 +283,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
 
   /** The microtasks have drained and a step has not ended: its generator awaits something that is no effect. */
   stuck(): void {
-    const fiber = this.#stepping;
+    const fiber = this.#steps.current;
     if (fiber === undefined) return;
     const { line, text } = this.lastLine(fiber);
     this.#break(
@@ -317,14 +310,12 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   // ── for fibers and operations ──────────────────────────────────────────────────────────────────────────
 
   enqueue(fiber: Fiber): void {
-    this.#ready.push(fiber);
+    this.#steps.add(fiber);
   }
 
   /** A fiber's step ended. False when the execution was broken meanwhile: the fiber stays where it is. */
   stepped(fiber: Fiber): boolean {
-    if (this.#stepping === fiber) this.#stepping = undefined;
-    this.#stepped = fiber;
-    endStep();
+    this.#steps.ended(fiber);
     return this.#broken === undefined;
   }
 
@@ -412,8 +403,8 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   }
 
   diverged(divergence: Divergence, site: CallSite | undefined): void {
-    const at = site ?? this.#stepping?.lastSite;
-    const after = this.#stepped?.lastSite;
+    const at = site ?? this.#steps.current?.lastSite;
+    const after = this.#steps.last?.lastSite;
     if (this.#broken === undefined)
       this.#break(divergenceError(divergence, this.definition.name, at && lineOf(at), after && lineOf(after)));
   }
@@ -440,46 +431,22 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   /** Steps until all are blocked; then what was kept is heard, if there is any. */
   #drain(): void {
     this.#draining = true;
-    do this.#stepAll();
-    while (this.#stepping === undefined && this.#broken === undefined && this.#goesOn());
+    do this.#steps.run();
+    while (this.#steps.current === undefined && this.#broken === undefined && this.#goesOn());
     this.#draining = false;
-  }
-
-  #stepAll(): void {
-    while (this.#stepping === undefined && this.#broken === undefined) {
-      const fiber = this.#ready[this.#readyHead];
-      if (fiber === undefined) {
-        this.#clearReady();
-        break;
-      }
-      this.#readyHead += 1;
-      this.#stepping = fiber;
-      beginStep();
-      fiber.step();
-    }
   }
 
   /** All are blocked: whether there is more to do. */
   #goesOn(): boolean {
     this.#checkTracked();
     // What the run did is undone, when its variables cannot be stored.
-    if (this.#readyHead < this.#ready.length) return true;
-    if (this.#held || this.#closed !== undefined) return false;
-    const kept = this.#kept.shift();
-    kept?.hear();
-    return kept !== undefined;
-  }
-
-  #clearReady(): void {
-    if (this.#ready.length > 0) this.#ready = [];
-    this.#readyHead = 0;
+    if (this.#steps.waiting) return true;
+    return this.#closed === undefined && this.#withheld.hearNext();
   }
 
   #break(error: Error): void {
     this.#broken ??= error;
-    this.#clearReady();
-    this.#stepping = undefined;
-    endStep();
+    this.#steps.stop();
   }
 
   adopt(made: readonly Effect<unknown>[]): void {
@@ -506,7 +473,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     if (this.#guard === undefined) return run();
     let calling = true;
     try {
-      return this.#guard.enter(this.definition.name, () => calling || (fiber !== undefined && this.#stepping === fiber), run);
+      return this.#guard.enter(this.definition.name, () => calling || (fiber !== undefined && this.#steps.current === fiber), run);
     } finally {
       calling = false;
     }
@@ -568,16 +535,16 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
         this.#terminate(resetReason(fact), fact.run);
         return;
       case "PauseRequested":
-        this.#isPaused = true;
+        this.#withheld.paused = true;
         return;
       case "ResumeRequested":
-        this.#isPaused = false;
+        this.#withheld.paused = false;
         return;
       case "Parked":
-        this.#isParked = true;
+        this.#withheld.parked = true;
         return;
       case "Resumed":
-        this.#isParked = false;
+        this.#withheld.parked = false;
         return;
       case "Forked":
         this.#forked(fact);
@@ -591,21 +558,16 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     }
   }
 
-  /** Whether the code is to hear of nothing for now. */
-  get #held(): boolean {
-    return this.#isPaused || this.#isParked;
-  }
-
   /** The code hears of a fact: now, or when the run goes on. */
   #tell(fact: Incoming, hear: () => void): void {
     if (this.#closed !== undefined) return;
-    if (this.#held) this.#kept.push({ fact, hear });
+    if (this.#withheld.holds) this.#withheld.keep(fact, hear);
     else hear();
   }
 
   /** What is kept was taken before its validator could be asked: a refusal is its end then. */
   #update(fact: UpdateFact): void {
-    if (this.#held) this.#tell(fact, () => this.handlers.keptUpdate(fact, this.refusalOf(fact, true)));
+    if (this.#withheld.holds) this.#tell(fact, () => this.handlers.keptUpdate(fact, this.refusalOf(fact, true)));
     else this.#tell(fact, () => this.handlers.update(fact));
   }
 
@@ -625,8 +587,8 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
 
   /** The code goes on under another name. What it has read of the former one (a variable that holds `ctx.id`) stays as it is. */
   #forked({ id, run, correlationId, seed, children = [] }: ForkFact): void {
-    this.#isPaused = false;
-    this.#isParked = false;
+    this.#withheld.paused = false;
+    this.#withheld.parked = false;
     this.#identity = { id, run, correlationId, seed };
     for (const child of children) this.leaves.get(child.effect)?.restart(child.id);
   }
@@ -729,7 +691,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   }
 
   #abandonAll(): void {
-    this.#clearReady();
+    this.#steps.clear();
     this.#root?.abandon();
     this.#rollback?.operation.abandon();
     this.#rollback?.handling.abandon(closing);
@@ -749,7 +711,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
       this.#endBadly("InstanceCancelled", outcome.ok ? new CancelledError() : outcome.error);
       return;
     }
-    const cancelled = outcome.ok && this.#continuation !== undefined ? this.#keptCancel() : undefined;
+    const cancelled = outcome.ok && this.#continuation !== undefined ? this.#withheld.cancel : undefined;
     if (cancelled !== undefined) {
       this.#cancelling = { compensate: cancelled.mode === "compensate" };
       this.#endBadly("InstanceCancelled", cancelReason(cancelled));
@@ -813,7 +775,7 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   #nextAttempt(error: unknown, kind: FailureKind): NextAttempt | undefined {
     const { start, due } = this.#entrance ?? {};
     // It was asked to end.
-    const isCancelled = this.#cancelling !== undefined || this.#keptCancel() !== undefined;
+    const isCancelled = this.#cancelling !== undefined || this.#withheld.cancel !== undefined;
     if (start === undefined || due === undefined || this.#recorder.replaying || isCancelled) return undefined;
     const retryAt = runRetryAt({ definition: this.definition, start, began: due, now: this.#now, error, kind }, this);
     if (retryAt === undefined) return undefined;
@@ -821,19 +783,14 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     return { run: this.#newRunId(this.#identity.run), retryAt, ...(carried.length > 0 && { carried }) };
   }
 
-  /** A request to cancel that the code has not heard of: the run does not go on as another one then. */
-  #keptCancel(): CancelFact | undefined {
-    return this.#kept.map(({ fact }) => fact).find((fact) => fact.type === "CancelRequested");
-  }
-
   /** The events that nobody has taken, in order: also those that the code has not heard of. */
   #unread(): BufferedEvent[] {
-    return [...this.#events.unread(), ...this.#kept.flatMap(({ fact }) => (fact.type === "EventReceived" ? [fact] : []))];
+    return [...this.#events.unread(), ...this.#withheld.events];
   }
 
   #closeWith(command: Closing): void {
     this.#abandonWaits();
-    for (const { fact } of this.#kept.splice(0)) if (fact.type === "UpdateRequested") this.handlers.neverBegun(fact);
+    for (const update of this.#withheld.drop()) this.handlers.neverBegun(update);
     // The last steps may have changed something.
     this.#unstorable();
     if (!this.#commands.replaying) this.#recordTracked();

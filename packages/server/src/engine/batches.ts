@@ -135,7 +135,7 @@ export class Batches {
 type AnyBatch = Omit<BatchRequest, "operation"> & { readonly operation: BatchOperation | DeadLetterOperation };
 
 function startOf(engine: Engine, tenant: string, { operation, filter, id: asked, idempotencyKey }: AnyBatch): Start {
-  const run = asked === undefined ? engine.newOwnRunId(tenant, idempotencyKey) : engine.newRunId();
+  const run = asked === undefined ? engine.ids.ownRun(tenant, idempotencyKey) : engine.ids.run();
   const id = asked ?? run;
   const { version } = batchWorkflow;
   const state: BatchState = {
@@ -156,7 +156,7 @@ function startOf(engine: Engine, tenant: string, { operation, filter, id: asked,
       correlationId: id,
       ...(idempotencyKey !== undefined && { startKey: { key: idempotencyKey, digest: digest([operation, filter, asked]) } }),
     },
-    fact: { type: "InstanceStarted", id, workflow: batchWorkflowName, version, input, seed: engine.newSeed(), correlationId: id },
+    fact: { type: "InstanceStarted", id, workflow: batchWorkflowName, version, input, seed: engine.ids.seed(), correlationId: id },
   };
 }
 

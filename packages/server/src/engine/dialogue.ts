@@ -84,7 +84,7 @@ export class Dialogue {
     const { name, idempotencyKey, wait, signal } = request;
     const engine = this.#engine;
     checkName(name, "the name of an update");
-    const message = idempotencyKey ?? `u-${engine.newRunId()}`;
+    const message = idempotencyKey ?? `u-${engine.ids.run()}`;
     const { payload: limit } = engine.options.limits.execution;
     const input = encodePayload(request.input, { limit, what: `input of update "${name}"` });
     const about = { id, runId: run, updateId: message };

@@ -15,14 +15,13 @@ import {
   failureOf,
   type Incoming,
   type PayloadCodec,
-  ReaderChanged,
   type RetryPolicy,
   type WorkflowGuard,
 } from "@wovyr/sdk/internal";
 import { Admission, type AdmissionLimits } from "./admission.ts";
 import { Attempts, shuttingDown } from "./attempts.ts";
+import { turnBroke } from "./broken-turns.ts";
 import { builtIn } from "./built-in.ts";
-import type { VoidTurn } from "./diagnosis.ts";
 import { Dialogue, type UpdateEnd, updateKey } from "./dialogue.ts";
 import { Dispatch } from "./dispatch.ts";
 import { EventHub } from "./event-hub.ts";
@@ -39,31 +38,30 @@ import { type CacheLimits, InstanceTable } from "./instance-table.ts";
 import { Journal, type JournalLimits } from "./journal.ts";
 import { Admissions } from "./limits/admissions.ts";
 import type { TenantLimits } from "./limits/limits-of.ts";
-import { addedByLoading, comesAgainTo, isForSuccessor, type Mail, mailIdentity } from "./mail.ts";
+import { comesAgainTo, isForSuccessor, type Mail, mailIdentity } from "./mail.ts";
+import { NewIds } from "./new-ids.ts";
+import { notOwned, OwnedShards } from "./owned-shards.ts";
 import { Ownership } from "./ownership.ts";
-import { atMost, pause } from "./pause.ts";
+import { atMost } from "./pause.ts";
 import { Placement } from "./placement.ts";
-import { placesOf, shardsAt } from "./places.ts";
 import type { ActivityExecutor } from "./ports/activity-executor.ts";
 import type { Clock } from "./ports/clock.ts";
 import { type EngineLog, guarded } from "./ports/log.ts";
 import type { Loop } from "./ports/loop.ts";
 import type { Peers } from "./ports/peers.ts";
 import type { Random } from "./ports/random.ts";
-import { type InboxMessage, type RunAddress, type RunImport, type Store, StoreUnavailableError } from "./ports/store.ts";
-import { recover } from "./recovery.ts";
+import type { InboxMessage, RunAddress, RunImport, Store } from "./ports/store.ts";
 import type { Registry } from "./registry.ts";
 import { judgedOutcome } from "./remote-outcome.ts";
 import type { RetentionTimes } from "./removal.ts";
 import { Replay } from "./replay.ts";
 import { Requests } from "./requests.ts";
 import { Revival } from "./revival.ts";
-import { newSeed, runIdAfter } from "./run-id.ts";
 import { fifo } from "./scheduling/fifo.ts";
 import type { SchedulingStrategy } from "./scheduling/strategy.ts";
 import { Settlement } from "./settlement.ts";
 import { shardOf } from "./shard-of.ts";
-import { keyPlace, type Start } from "./start.ts";
+import type { Start } from "./start.ts";
 import { completionOf, StepOutcomes } from "./step-outcomes.ts";
 import { Strikes } from "./strikes.ts";
 import { TaskLeases } from "./task-leases.ts";
@@ -133,17 +131,10 @@ export type EngineOptions = {
   readonly turnBegan?: (run: InstanceIdentity | undefined, tail: number) => void;
 };
 
-/** After which a recovery that failed is tried again, in milliseconds. */
-const recoveryPause = 500;
 /** How long `close` waits until the other nodes know of it: then they take what it leaves at once, and else when they look next. */
 const farewellPatience = 300;
 /** How long `close` waits for a store that does not answer, in milliseconds. */
 const storePatience = 1_000;
-
-const notOwned = (): ApiError => new ApiError("This node no longer owns the instance; try again.", { code: "NOT_OWNER" });
-
-/** Of 256 shards one is found by then, for sure enough. */
-const mostDraws = 10_000;
 
 type ResetFact = Extract<Incoming, { type: "ResetRequested" }>;
 
@@ -158,7 +149,9 @@ export class Engine {
   /** Decisions that are under way on dead letters that no run waits for, by tenant and letter. */
   readonly deciding = new Map<string, Promise<void>>();
   readonly hub = new EventHub();
+  readonly ids: NewIds;
   readonly ownership: Ownership;
+  readonly shards: OwnedShards;
   readonly handOver: HandOver;
   readonly journal: Journal;
   readonly dispatch: Dispatch;
@@ -180,18 +173,9 @@ export class Engine {
   readonly workers: Workers;
   readonly admissions: Admissions;
   readonly #settlement: Settlement;
-  readonly #housekeeping: Housekeeping;
+  readonly housekeeping: Housekeeping;
   readonly host: InstanceHost;
   strikes = new Strikes([]);
-  /** Instances whose turns wait until the lease is renewed. */
-  readonly #deferred = new Set<Instance>();
-  #nonce = 0;
-  #lastRunId = "";
-  /** By database. */
-  readonly #recovering = new Map<number, Promise<void>>();
-  /** Recoveries that are under way or wait for one that is. */
-  #recoveries = 0;
-  #recovered = false;
   #closing = false;
   #closed = false;
 
@@ -203,6 +187,8 @@ export class Engine {
     this.waiters = new Waiters(limits.waiters);
     this.updates = new Waiters(limits.waiters);
     this.dialogue = new Dialogue(this);
+    this.ids = new NewIds(this);
+    this.shards = new OwnedShards(this);
     this.ownership = new Ownership({
       store,
       clock,
@@ -216,9 +202,9 @@ export class Engine {
       lease: options.lease,
       random: options.random,
       deadOwners: options.deadOwners,
-      gained: (shards) => this.#gained(shards),
-      lost: (shards) => this.#lost(shards),
-      resumed: () => this.#resumed(),
+      gained: (shards) => this.shards.gained(shards),
+      lost: (shards) => this.shards.lost(shards),
+      resumed: () => this.shards.resumed(),
       shed: (tooMany) => this.handOver.shed(tooMany),
       looked: () => {
         this.inbox.look();
@@ -282,14 +268,14 @@ export class Engine {
     this.taskSweep = new TaskSweep(this);
     this.workers = new Workers(this);
     this.#settlement = new Settlement(this);
-    this.#housekeeping = new Housekeeping(this);
+    this.housekeeping = new Housekeeping(this);
     this.admissions = new Admissions(this);
     this.host = {
       group: options.group,
       now: () => clock.now(),
       mayAct: () => this.ownership.holds,
-      deferred: (instance) => this.#deferred.add(instance),
-      newRunId: (after) => this.newRunId(after),
+      deferred: (instance) => this.shards.defer(instance),
+      newRunId: (after) => this.ids.run(after),
       limits: limits.execution,
       guard: options.guard,
       eventSchema: (instance, event) => this.#eventSchema(instance, event),
@@ -306,7 +292,7 @@ export class Engine {
       isQueued: (queue) => options.localQueues !== "all" && options.localQueues?.has(queue) !== true,
       settle: (instance, effect, mail) => void this.#settleStep(instance, effect, mail),
       turnEnded: (instance, turn) => this.#settlement.turnEnded(instance, turn),
-      turnBroke: (instance, failure, turn) => this.#turnBroke(instance, failure, turn),
+      turnBroke: (instance, failure, turn) => turnBroke(this, instance, failure, turn),
       jobDone: (instance) => this.turns.done(instance),
     };
   }
@@ -317,7 +303,7 @@ export class Engine {
   async start(patience: number): Promise<void> {
     this.wakeUps.start();
     await this.ownership.start(patience);
-    await Promise.all(this.#recovering.values());
+    await this.shards.whenRecovered();
   }
 
   /** Why this node cannot take work now; undefined when it can. */
@@ -355,13 +341,13 @@ export class Engine {
 
   /** Whether it can answer: what it owns is recovered, or others own everything. */
   get ready(): boolean {
-    return this.unavailable === undefined && (this.#recovered || this.placement.forNew().kind === "there");
+    return this.unavailable === undefined && (this.shards.recovered || this.placement.forNew().kind === "there");
   }
 
   /** Whether nothing is under way but attempts: no turn, no load, no flush. Only time, an attempt or a message from outside can change anything then. */
   get resting(): boolean {
     if (!this.turns.idle || !this.revival.idle || this.journal.busy || !this.stepOutcomes.idle || this.#anyActive()) return false;
-    return this.#recoveries === 0 && this.handOver.idle && this.options.store.databases?.idle !== false;
+    return this.shards.idle && this.handOver.idle && this.options.store.databases?.idle !== false;
   }
 
   /** Ends what runs, within `grace` milliseconds; hands over the rest. Nothing is lost, and no attempt that is given up here counts as lost. */
@@ -400,7 +386,7 @@ export class Engine {
     this.hub.close();
     for (const waiters of [this.waiters, this.updates])
       waiters.giveUp(new ApiError("The orchestrator is shutting down; try again.", { code: "SHUTTING_DOWN", retryAfter: 1_000 }));
-    this.#dropAll(
+    this.shards.dropAll(
       new ApiError("The orchestrator is shutting down; try again.", {
         code: "SHUTTING_DOWN",
         retryAfter: 1_000,
@@ -441,88 +427,14 @@ export class Engine {
 
   // ── shards ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The lease had run out, and what is owned is owned still: turns that waited are made, and what was turned away meanwhile is looked for. */
-  #resumed(): void {
-    const deferred = [...this.#deferred];
-    this.#deferred.clear();
-    for (const instance of deferred) this.queue(instance);
-    this.dispatch.leaseRenewed();
-    this.timers.forget(new Set(this.ownership.shards));
-    this.#gained(this.ownership.shards);
-  }
-
-  /** One recovery at a time, of each database. */
-  #gained(gained: readonly number[]): void {
-    for (const place of placesOf(this.options.store)) {
-      const shards = shardsAt(this.options.store, place, gained);
-      if (shards.length === 0) continue;
-      this.#recoveries += 1;
-      this.dispatch.recovering();
-      const before = this.#recovering.get(place) ?? Promise.resolve();
-      const recovery = before
-        .then(() => this.#recover(place, shards))
-        .then(() => {
-          this.#recoveries -= 1;
-          if (this.#recoveries === 0 && !this.#closing) this.dispatch.recovered();
-        });
-      this.#recovering.set(place, recovery);
-    }
-  }
-
-  /** Until it is done, or the shards are not this node's any more. */
-  async #recover(place: number, shards: readonly number[]): Promise<void> {
-    const { clock, log } = this.options;
-    const isOwner = () => !this.#closing && shards.some((shard) => this.ownership.owns(shard));
-    while (isOwner()) {
-      try {
-        await this.#readStrikes();
-        await recover(this, place, shards);
-        if (!isOwner()) return;
-        await this.timers.gained();
-        this.requests.start();
-        if (this.options.localQueues !== "all") this.taskSweep.start();
-        this.#recovered = true;
-        this.#housekeeping.start();
-        return;
-      } catch (error) {
-        if (!(error instanceof StoreUnavailableError)) log.error("recovery failed; it is tried again", { error });
-        await pause(clock, recoveryPause);
-      }
-    }
-  }
-
-  /** Another node has taken shards, or may. */
-  #lost(shards: ReadonlySet<number>): void {
-    this.options.log.warn(`${shards.size} shards are not this node's any more; it drops what it has of them`);
-    this.drop(shards, notOwned());
-  }
-
-  /** Everything in memory of some shards is void. */
-  drop(shards: ReadonlySet<number>, reason: WovyrError): void {
-    this.timers.forget(shards);
-    this.dispatch.forgetShards(shards, reason);
-    for (const instance of [...this.table.values()]) if (shards.has(instance.identity.shard)) this.#dropInstance(instance, reason);
-    this.revival.shardsLost();
-    this.hub.endShards(shards);
-    for (const waiters of [this.waiters, this.updates]) waiters.giveUpShards(shards, reason);
-    if (this.#recovered && !this.#closing) this.requests.start();
-  }
-
-  #dropInstance(instance: Instance, reason: WovyrError): void {
-    this.#deferred.delete(instance);
-    const { mailbox } = instance;
-    instance.mailbox = [];
-    this.table.remove(instance);
-    for (const item of mailbox) item.receipt?.refused(reason);
-  }
-
   /** Whether a run of the shard may be brought into memory, and made to take steps, by what comes from outside. */
   mayEnter(shard: number): boolean {
     return this.ownership.owns(shard) && !this.handOver.isClosing(shard);
   }
 
-  async #readStrikes(): Promise<void> {
-    this.strikes = new Strikes(await this.options.store.listStrikes());
+  /** Whether a run may be created in the shard. */
+  mayBegin(shard: number): boolean {
+    return this.mayEnter(shard) && !this.#isStalled(shard);
   }
 
   /** A message of the durable inbox on its way to its run. */
@@ -537,19 +449,6 @@ export class Engine {
     else this.wakeUps.tell([message.shard]);
   }
 
-  /** Everything in memory is void: nobody acts on it any more. */
-  #dropAll(reason: WovyrError): void {
-    this.#recovered = false;
-    this.#housekeeping.stop();
-    this.timers.stop();
-    this.requests.stop();
-    this.taskSweep.stop();
-    this.admissions.forget();
-    this.heartbeats.stop();
-    for (const instance of [...this.table.values()]) this.#dropInstance(instance, reason);
-    this.revival.clear(reason);
-  }
-
   // ── what comes in ──────────────────────────────────────────────────────────────────────────────────────
 
   get node(): string {
@@ -558,47 +457,6 @@ export class Engine {
 
   get publicationRetention(): number {
     return this.options.publicationRetention;
-  }
-
-  /** Marks a turn as this node's: unique while the node lives. */
-  newNonce(): string {
-    this.#nonce += 1;
-    return `${this.options.node}#${this.#nonce}`;
-  }
-
-  /** One that sorts after every other that this engine has made, and after `after`. */
-  newRunId(after = ""): string {
-    const { clock, random } = this.options;
-    this.#lastRunId = runIdAfter(this.#lastRunId, clock.now(), random);
-    // One that was made elsewhere, by a clock that was ahead, sets no pace for the others.
-    return this.#lastRunId > after ? this.#lastRunId : runIdAfter(after, clock.now(), random);
-  }
-
-  /**
-   * One that, as the id of an instance, belongs to a shard of this node, while it owns any; over several databases, one in the database in which the starts of
-   * an idempotency key are.
-   */
-  newOwnRunId(tenant: string, idempotencyKey?: string): string {
-    const { databases } = this.options.store;
-    const isOwn = (shard: number) => this.mayEnter(shard) && !this.#isStalled(shard);
-    if (databases === undefined || idempotencyKey === undefined)
-      return this.ownership.ownsNone ? this.newRunId() : this.newRunIdOn(tenant, isOwn);
-    const home = databases.placeOf(this.shardOf(tenant, keyPlace(idempotencyKey)));
-    const isHome = (shard: number) => databases.placeOf(shard) === home;
-    const owns = this.ownership.shards.some((shard) => isHome(shard) && isOwn(shard));
-    return this.newRunIdOn(tenant, owns ? (shard) => isHome(shard) && isOwn(shard) : isHome);
-  }
-
-  /** One that, as the id of an instance, belongs to a shard that is wanted. */
-  newRunIdOn(tenant: string, isWanted: (shard: number) => boolean): string {
-    for (let tries = 1; ; tries += 1) {
-      const run = this.newRunId();
-      if (isWanted(this.shardOf(tenant, run)) || tries === mostDraws) return run;
-    }
-  }
-
-  newSeed(): string {
-    return newSeed(this.options.random);
   }
 
   now(): number {
@@ -649,7 +507,7 @@ export class Engine {
   /** Creates a run; `receipt` hears when it is durable, or that it was refused. */
   startInstance(start: Start, receipt: Mail["receipt"], also: readonly Mail[] = []): void {
     const { shard } = start.identity;
-    if (!this.mayEnter(shard) || this.#isStalled(shard)) {
+    if (!this.mayBegin(shard)) {
       receipt?.refused(this.#refusal(shard));
       return;
     }
@@ -809,64 +667,5 @@ export class Engine {
     if (job instanceof Instance) turnBegan(job.identity, job.state.tail);
     else if (job instanceof Replay) turnBegan(job.instance.identity, job.tail);
     else turnBegan(undefined, 0);
-  }
-
-  /** A turn cannot be made. Until it is known why, the instance is left as it is: at work. */
-  #turnBroke(instance: Instance, failure: Error, turn: VoidTurn): void {
-    if (failure instanceof ReaderChanged) {
-      this.#refuse(instance, failure);
-      return;
-    }
-    const history = instance.create === undefined ? this.revival.historyOf(instance.identity) : Promise.resolve([]);
-    history
-      .then((turns) => this.revival.diagnose(instance, turns, turn))
-      .catch(() => undefined)
-      .then((found) => {
-        if (instance.phase === "running") this.park(instance, found ?? failure);
-      });
-  }
-
-  /** The turn is void because of one message: it alone is refused, and the run goes on from what is durable with the others. */
-  #refuse(instance: Instance, { asked, refusal }: ReaderChanged): void {
-    const { identity, mailbox } = instance;
-    const at = mailbox.findIndex(({ fact }) => fact.type === "UpdateRequested" && fact.message === asked);
-    const [mail] = at < 0 ? [] : mailbox.splice(at, 1);
-    if (mail?.receipt !== undefined) mail.receipt.refused(refusal);
-    // It was kept while the run was paused; somebody may wait for its end.
-    else this.updates.refuse(updateKey(identity.run, asked), refusal);
-    if (mail !== undefined) this.dropMessages(identity, [mail]);
-    if (instance.create === undefined) {
-      this.reload(instance);
-      return;
-    }
-    instance.forget();
-    instance.execution = instance.newExecution();
-    instance.phase = "idle";
-    this.queue(instance);
-  }
-
-  /** The code cannot go on from what is durable: the run waits for a person, and what reaches it waits with it. */
-  park(instance: Instance, failure: Error): void {
-    const { workflow, id, run } = instance.identity;
-    this.options.log.error(`the run is parked: ${failure.message}`, {
-      workflow,
-      instance: id,
-      run,
-    });
-    const parked: Mail = {
-      fact: { type: "Parked", failure: failureOf(failure) },
-    };
-    if (instance.create !== undefined) {
-      instance.forget();
-      instance.mailbox.unshift(parked);
-      instance.phase = "idle";
-      this.queue(instance);
-      return;
-    }
-    // What loading a run adds by itself is not kept: a second chance that was wasted above all.
-    const mail = [parked, ...instance.mailbox.filter(({ fact }) => !addedByLoading.has(fact.type))];
-    instance.mailbox = [];
-    this.table.remove(instance);
-    for (const item of mail) this.deliver(instance.identity, item);
   }
 }

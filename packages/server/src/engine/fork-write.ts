@@ -18,6 +18,7 @@ import {
 import type { HistoryRows } from "./history-row.ts";
 import type { LoadedRun } from "./loader.ts";
 import { mailIdentity } from "./mail.ts";
+import type { NewIds } from "./new-ids.ts";
 import type { HistoryRow, NewInstance, RunImport } from "./ports/store.ts";
 import { searchable } from "./turn-write.ts";
 
@@ -36,11 +37,10 @@ export type ForkPlan = {
 /** What the engine lends for it. */
 export interface ForkContext {
   readonly rows: HistoryRows;
+  readonly ids: Pick<NewIds, "run" | "seed">;
   /** Milliseconds since the epoch. */
   now(): number;
   shardOf(tenant: string, id: string): number;
-  newRunId(): string;
-  newSeed(): string;
 }
 
 export async function forkWrite(plan: ForkPlan, context: ForkContext): Promise<RunImport> {
@@ -77,7 +77,7 @@ function forkFact(plan: ForkPlan, state: InstanceState, correlationId: string, c
   const { source, at, id, run, reset } = plan;
   const { row } = source;
   const children = [...state.children.keys()].map((effect) => {
-    const child = context.newRunId();
+    const child = context.ids.run();
     return { effect, id: child, run: child };
   });
   const known = reset === undefined ? [] : alreadyDone(plan);
@@ -87,7 +87,7 @@ function forkFact(plan: ForkPlan, state: InstanceState, correlationId: string, c
     at,
     id,
     run,
-    seed: context.newSeed(),
+    seed: context.ids.seed(),
     correlationId,
     ...(children.length > 0 && { children }),
     ...(known.length > 0 && { known: Object.fromEntries(known.map((message) => [message.message, messageDigest(message)])) }),

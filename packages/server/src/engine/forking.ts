@@ -71,7 +71,7 @@ export class Forking {
     if (request.at === undefined) return this.#startAgain(engine, row, definition, request, startKey);
     const { at } = request;
     return this.#copy(engine, row, startKey, (turns) => {
-      const run = request.id === undefined ? engine.newOwnRunId(row.tenant, request.idempotencyKey) : engine.newRunId();
+      const run = request.id === undefined ? engine.ids.ownRun(row.tenant, request.idempotencyKey) : engine.ids.run();
       return { at: borderAt(turns, at), id: request.id ?? run, run, version: definition.version };
     });
   }
@@ -82,13 +82,13 @@ export class Forking {
     const { to, reason, idempotencyKey } = request;
     if (engine.ownership.epochOf(row.shard) === undefined)
       throw engine.ownership.members.has(row.shard) ? notOwner() : ofOtherGroup(`Run "${row.run}"`, engine.options.group);
-    const message = idempotencyKey ?? `m-${engine.newRunId()}`;
+    const message = idempotencyKey ?? `m-${engine.ids.run()}`;
     const fact = (at: number): ResetFact => ({
       type: "ResetRequested",
       message,
       to: at,
       ...(typeof to !== "number" && { asked: to }),
-      run: engine.newRunId(row.run),
+      run: engine.ids.run(row.run),
       ...(reason !== undefined && { reason }),
     });
     const startKey = resetKey(row.id, fact(typeof to === "number" ? to : 0));
@@ -175,7 +175,7 @@ export class Forking {
   ): Start {
     const { tenant } = row;
     const { name: workflow, version } = definition;
-    const run = request.id === undefined ? engine.newOwnRunId(tenant, request.idempotencyKey) : engine.newRunId();
+    const run = request.id === undefined ? engine.ids.ownRun(tenant, request.idempotencyKey) : engine.ids.run();
     const id = request.id ?? run;
     const correlationId = row.correlationId ?? row.id;
     return {
@@ -187,7 +187,7 @@ export class Forking {
         workflow,
         version,
         input: request.input === undefined ? origin.input : inputOf(engine, definition, request.input),
-        seed: engine.newSeed(),
+        seed: engine.ids.seed(),
         correlationId,
         ...(origin.memo !== undefined && { memo: origin.memo }),
         ...(origin.attributes !== undefined && { attributes: origin.attributes }),

@@ -178,7 +178,7 @@ export class HandOver {
       }
       const gone = new Set([...shards].filter((shard) => ownership.owns(shard)));
       const given = ownership.give([...gone].map((shard) => ({ shard, ...(needs !== undefined && { needs }) })));
-      this.#engine.drop(gone, handedOver());
+      this.#engine.shards.drop(gone, handedOver());
       await given;
     } finally {
       for (const shard of shards) this.#closing.delete(shard);

@@ -172,7 +172,7 @@ const deliver: Delivery = async (tenancy, id, options, make) => {
   });
 };
 
-export const newMessageName = (engine: Engine): string => `m-${engine.newRunId()}`;
+export const newMessageName = (engine: Engine): string => `m-${engine.ids.run()}`;
 
 /** The fact that an event is for its run; `limit` is that of its bytes. */
 export function eventFact(message: string, name: string, payload: unknown, limit: number): EventReceived {

@@ -58,7 +58,7 @@ export class Publishing {
     const { registry, limits } = engine.options;
     for (const { schema } of registry.declared(event)) parse(schema, payload, what);
     const triggers = triggersOf(engine, event, payload, what);
-    const id = idempotencyKey ?? `p-${engine.newRunId()}`;
+    const id = idempotencyKey ?? `p-${engine.ids.run()}`;
     const publication = newPublication({ id, event, key }, payload, limits.execution.payload);
     const stored = await this.#store(engine, publication);
     await this.#tell(engine, publication, stored);

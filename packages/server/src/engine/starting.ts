@@ -86,7 +86,7 @@ export class Starting {
     const definition = engine.options.registry.forStart(request.workflow, request.version);
     const start = this.#startOf(engine, definition, request);
     const { id, run } = start.identity;
-    const event = startEvent(definition, request, { newId: () => engine.newRunId(), limit: engine.options.limits.execution.payload });
+    const event = startEvent(definition, request, { newId: () => engine.ids.run(), limit: engine.options.limits.execution.payload });
     const also: Mail[] = event === undefined ? [] : [{ fact: event }];
     const repeated = await this.#madeElsewhere(engine, start, request);
     if (repeated !== undefined) return repeated;
@@ -143,7 +143,7 @@ export class Starting {
     const { registry, store, clock, limits } = engine.options;
     const definition = registry.forStart(request.workflow, request.version);
     const start = this.#startOf(engine, definition, request);
-    const event = startEvent(definition, request, { newId: () => engine.newRunId(), limit: limits.execution.payload });
+    const event = startEvent(definition, request, { newId: () => engine.ids.run(), limit: limits.execution.payload });
     const { id, run, shard } = start.identity;
     const { workflow, version, correlationId = id, startKey } = start.create;
     const outcome = await store.importRun({
@@ -185,7 +185,7 @@ export class Starting {
     const { tenant } = this.#tenancy;
     const { limits, clock } = engine.options;
     const run = this.#newRun(engine, definition, request);
-    const making = { run, seed: engine.newSeed(), now: clock.now(), limit: limits.execution.payload };
+    const making = { run, seed: engine.ids.seed(), now: clock.now(), limit: limits.execution.payload };
     const { create, fact } = newStart(definition, request, making);
     const { id, workflow, version, correlationId } = create;
     return { identity: { tenant, run, id, shard: engine.shardOf(tenant, id), workflow, version, correlationId }, create, fact };
@@ -195,11 +195,11 @@ export class Starting {
   #newRun(engine: Engine, definition: WorkflowDefinition, request: StartRequest): string {
     const { tenant } = this.#tenancy;
     if (definition.debounce === undefined)
-      return request.id === undefined ? engine.newOwnRunId(tenant, request.idempotencyKey) : engine.newRunId();
+      return request.id === undefined ? engine.ids.ownRun(tenant, request.idempotencyKey) : engine.ids.run();
     const place = placeIdOf(definition, request, { limit: engine.options.limits.execution.payload, keyed: false });
-    if (place === undefined) return engine.newRunId();
+    if (place === undefined) return engine.ids.run();
     const wanted = engine.shardOf(tenant, place);
-    return engine.newRunIdOn(tenant, (shard) => shard === wanted);
+    return engine.ids.runOn(tenant, (shard) => shard === wanted);
   }
 
   /** Waits for a run from before it is created, so that its end cannot be missed. */
@@ -293,7 +293,7 @@ export class Starting {
         `This start would take the place of run ${run}, whose correlationId is "${first.correlationId}" and stays: leave correlationId out, or pass the same.`,
         { code: "INVALID_OPTION" },
       );
-    const message = request.idempotencyKey ?? `m-${engine.newRunId()}`;
+    const message = request.idempotencyKey ?? `m-${engine.ids.run()}`;
     const replaced = await replaceStart(engine, { tenant, run, shard }, replacement(message, start.fact, period));
     const row = await store.getInstance({ tenant, run, shard });
     if (replaced !== undefined && row !== undefined) return { ...(await this.#existing(row, false, request)), replayed: replaced.replayed };

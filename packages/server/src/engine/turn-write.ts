@@ -15,6 +15,7 @@ import { firstOfOpenChain } from "./chain.ts";
 import type { HistoryRows } from "./history-row.ts";
 import type { Instance, OpenTurn } from "./instance.ts";
 import { mailIdentity } from "./mail.ts";
+import type { NewIds } from "./new-ids.ts";
 import type {
   Attributes,
   ChildWrite,
@@ -32,10 +33,9 @@ import type { ChildToStart, GivenUp, Send, TurnPlan } from "./turn-plan.ts";
 /** What the engine lends for it. */
 export interface TurnWriteContext {
   readonly rows: HistoryRows;
+  readonly ids: Pick<NewIds, "nonce" | "seed">;
   readonly node: string;
-  newNonce(): string;
   shardOf(tenant: string, id: string): number;
-  newSeed(): string;
   /** How long publications are kept, in milliseconds. */
   readonly publicationRetention: number;
   successorOf(instance: Instance, turn: OpenTurn, reset: NonNullable<TurnPlan["reset"]>): Promise<RunImport>;
@@ -126,7 +126,7 @@ function turnWrite(
     count: turn.facts.length,
     at: turn.at,
     node: context.node,
-    nonce: context.newNonce(),
+    nonce: context.ids.nonce(),
     events,
     status: storedStatus(state),
     busy: !state.closed && !state.held && state.busy,
@@ -247,7 +247,7 @@ function childStart(instance: Instance, started: ChildToStart, context: TurnWrit
       workflow: started.workflow,
       version: started.version,
       input: started.input,
-      seed: context.newSeed(),
+      seed: context.ids.seed(),
       parent: { tenant, id, run, effect: started.effect },
       correlationId: correlationId ?? id,
       ...(started.priority !== undefined && { priority: started.priority }),
@@ -286,7 +286,7 @@ function startOfNext(
       workflow,
       ...particulars,
       firstRun: firstOfOpenChain(id, instance.identity.run, state),
-      seed: context.newSeed(),
+      seed: context.ids.seed(),
       ...(parent !== undefined && { parent }),
       correlationId: correlationId ?? id,
       ...(start?.memo !== undefined && { memo: start.memo }),
