@@ -448,4 +448,32 @@ export const mutants: readonly Mutant[] = [
     replace: "if (activity !== undefined) return fact;",
     tests: [queued],
   },
+  {
+    name: "commit a turn that comes alone under an old epoch",
+    file: "packages/server/migrations/0001_commit.sql",
+    find: "s.id = turn_shard and s.epoch = turn_epoch and",
+    replace: "s.id = turn_shard and",
+    tests: [pglite],
+  },
+  {
+    name: "keep the key of a start that came alone and was refused",
+    file: "packages/server/migrations/0001_commit.sql",
+    find: "if create_slot is not null then\n        delete",
+    replace: "if false then\n        delete",
+    tests: [pglite],
+  },
+  {
+    name: "let a first turn that comes alone and closes take an open run's id",
+    file: "packages/server/migrations/0001_commit.sql",
+    find: "where is_open or not exists (",
+    replace: "where is_open or true or not exists (",
+    tests: [pglite],
+  },
+  {
+    name: "leave the messages of a run that closes with a turn alone",
+    file: "packages/server/migrations/0001_commit.sql",
+    find: "delete from wovyr.inbox r where r.tenant = turn_tenant and r.run = turn_run;",
+    replace: "",
+    tests: [pglite],
+  },
 ];

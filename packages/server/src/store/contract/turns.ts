@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
+import type { NewInstance, ShardEpoch, TurnWrite } from "../../engine/ports/store.ts";
 import {
   child,
   commit,
+  deadLetter,
   firstTurn,
   inboxOf,
   instance,
+  laterTurn,
   message,
   next,
+  type Scenario,
   scenario,
   shard,
   start,
@@ -274,6 +278,97 @@ export function turns({ test, store }: Suite): void {
     for (const turn of flush) {
       const stored = await timersOf(at, turn.run);
       assert.equal(stored.length, done.has(turn.run) && turn.timers.length > 0 ? 1 : 0);
+    }
+  });
+
+  test("a turn comes to the same alone as among others", async () => {
+    type Case = (at: Scenario) => Promise<{ readonly turn: TurnWrite; readonly fence?: readonly ShardEpoch[] }>;
+    const first = (at: Scenario, create: Partial<NewInstance> = {}, details: Partial<TurnWrite> = {}) =>
+      firstTurn(at, { run: "run", nonce: "n", create: instance({ id: "id", ...create }), ...details });
+    const later = (at: Scenario, details: Partial<TurnWrite> = {}) =>
+      laterTurn(at, { run: "run", tail: 2, nonce: "n", events: "[{},{}]", ...details });
+    const begun = async (at: Scenario, details: Partial<TurnWrite> = {}) =>
+      assert.deepEqual(await commit(at, first(at, {}, details)), ["run"]);
+    const startKey = { key: "key", digest: "d" };
+    const parent = { tenant: "t", id: "up", run: "above", effect: "3" };
+    const cases: Readonly<Record<string, Case>> = {
+      "a first turn": async (at) => ({ turn: first(at, {}, { busy: true, at: 77 }) }),
+      "one of a child": async (at) => ({ turn: first(at, { parent, correlationId: "c" }) }),
+      "one with a start key": async (at) => ({ turn: first(at, { startKey }) }),
+      "one whose start key is taken": async (at) => {
+        await start(at, { create: instance({ startKey: { ...startKey, digest: "other" } }) });
+        return { turn: first(at, { startKey }) };
+      },
+      "one whose id is taken": async (at) => {
+        await start(at, { create: instance({ id: "id" }) });
+        return { turn: first(at, { startKey }) };
+      },
+      "one of a run that exists": async (at) => {
+        await begun(at);
+        return { turn: first(at, { id: "other", startKey }) };
+      },
+      "one that closes": async (at) => ({ turn: first(at, { startKey }, { status: "Completed", busy: true }) }),
+      "one that closes, and whose id is taken": async (at) => {
+        await start(at, { create: instance({ id: "id" }) });
+        return { turn: first(at, { startKey }, { status: "Failed" }) };
+      },
+      "one with a tail": async (at) => ({ turn: first(at, {}, { tail: 1 }) }),
+      "a later turn": async (at) => {
+        await begun(at);
+        return { turn: later(at, { busy: true, count: 7, status: "paused" }) };
+      },
+      "one decided on another tail": async (at) => {
+        await begun(at);
+        return { turn: later(at, { tail: 1 }) };
+      },
+      "one of another shard": async (at) => {
+        await begun(at);
+        return { turn: later(at, { shard: shard(at, 1) }) };
+      },
+      "one of an unknown run": async (at) => ({ turn: later(at) }),
+      "one of a closed run": async (at) => {
+        await begun(at, { status: "Completed" });
+        return { turn: later(at) };
+      },
+      "one that closes its run": async (at) => {
+        await begun(at, {
+          timers: [{ effect: "1", due: 5 }],
+          sends: [message(at, "run", { message: "m" }), message(at, "run", { message: "o" })],
+          waits: [{ effect: "2", name: "paid", key: "k", after: 0 }],
+          deadLetters: [deadLetter({ effect: "3" }), deadLetter({ effect: "4", kind: "workflow" })],
+        });
+        return { turn: later(at, { status: "Cancelled", busy: true, at: 99, consumed: ["m"], timersDone: ["1"], waitsDone: ["2"] }) };
+      },
+      "one under an old epoch": async (at) => {
+        await begun(at);
+        return { turn: later(at), fence: at.fence.map((each) => (each.shard === shard(at) ? { ...each, epoch: each.epoch - 1 } : each)) };
+      },
+      "one of a shard that is not owned": async (at) => {
+        await begun(at);
+        return { turn: later(at), fence: at.fence.filter((each) => each.shard !== shard(at)) };
+      },
+    };
+    for (const [name, prepare] of Object.entries(cases)) {
+      const seen = async (company: boolean) => {
+        const at = await scenario(store());
+        const { turn, fence = at.fence } = await prepare(at);
+        const others = company ? [firstTurn(at, { shard: shard(at, 1) })] : [];
+        const { done, failed } = await store().commit({ fence, turns: [...others, turn] });
+        for (const other of others) assert.ok(done.has(other.run), name);
+        const key = await store().findStartKey(at.tenant, "order", startKey.key);
+        const letters = await store().listDeadLetters(at.tenant, {}, { limit: 10 });
+        return {
+          done: done.has(turn.run),
+          failed: [...failed.keys()],
+          row: { ...(await store().getInstance(turn)), tenant: "", shard: 0 },
+          history: await store().readHistory(turn, 1, 100),
+          key: key?.digest,
+          inbox: await inboxOf(at, "run"),
+          timers: await timersOf(at, "run"),
+          letters: letters.map(({ effect }) => effect),
+        };
+      };
+      assert.deepEqual(await seen(false), await seen(true), name);
     }
   });
 

@@ -3,14 +3,16 @@
  *
  * 1. A flush that the database rolled back because of others is sent again, a bounded number of times; nothing else is ever sent again.
  * 2. A turn with a successor, which comes alone, is one statement with it.
- * 3. A flush that the database refuses because of its values is halved until the turns that are to blame stand alone; those fail, the others commit.
+ * 3. A turn that comes alone, and writes nothing but its run, has a statement of its own (commit-alone.ts).
+ * 4. A flush that the database refuses because of its values is halved until the turns that are to blame stand alone; those fail, the others commit.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { WovyrError } from "@wovyr/sdk";
 import type { Flush, FlushOutcome, TurnWrite } from "../../engine/ports/store.ts";
 import { flushParts } from "../flush-parts.ts";
 import { turnProblem } from "../storable.ts";
-import type { SqlDriver } from "./driver.ts";
+import { aloneParameters, aloneStatement } from "./commit-alone.ts";
+import type { SqlDriver, SqlValue } from "./driver.ts";
 import { classify, unavailable } from "./failure-class.ts";
 import { type FlushParameters, flushParameters } from "./flush-parameters.ts";
 import { outboxItems } from "./outbox-items.ts";
@@ -67,8 +69,14 @@ export async function commit(driver: SqlDriver, flush: Flush): Promise<FlushOutc
 async function commitPart(driver: SqlDriver, flush: Flush, outcome: Outcome): Promise<void> {
   if (flush.turns.length === 0) return;
   try {
+    const alone = aloneParameters(flush);
+    if (alone !== undefined) {
+      const [done] = await send(driver, aloneStatement, alone);
+      if (done === true) outcome.done.add((flush.turns[0] as TurnWrite).run);
+      return;
+    }
     const parameters = flushParameters(flush);
-    if (parameters.order.length > 0) read(await send(driver, parameters), parameters, outcome);
+    if (parameters.order.length > 0) read(await sendAll(driver, parameters), parameters, outcome);
   } catch (error) {
     if (classify(error) !== "refused") throw unavailable(error);
     const [turn] = flush.turns;
@@ -82,17 +90,22 @@ async function commitPart(driver: SqlDriver, flush: Flush, outcome: Outcome): Pr
   }
 }
 
-async function send(driver: SqlDriver, parameters: FlushParameters): Promise<readonly unknown[]> {
-  const successor = parameters.order[0]?.successor;
-  const tasks = taskItems(parameters.order);
-  const outbox = outboxItems(parameters.order);
+async function sendAll(driver: SqlDriver, { order, values: flushed }: FlushParameters): Promise<readonly unknown[]> {
+  const successor = order[0]?.successor;
+  const tasks = taskItems(order);
+  const outbox = outboxItems(order);
   const text = statements.get(statementKey(successor !== undefined, tasks !== undefined, outbox !== undefined)) as string;
+  const values = [...flushed];
+  if (successor !== undefined) values.push(...importParameters(successor));
+  if (tasks !== undefined) values.push(tasks);
+  if (outbox !== undefined) values.push(outbox);
+  return send(driver, text, values);
+}
+
+/** The row that it returns. */
+async function send(driver: SqlDriver, text: string, values: readonly SqlValue[]): Promise<readonly unknown[]> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const values = [...parameters.values];
-      if (successor !== undefined) values.push(...importParameters(successor));
-      if (tasks !== undefined) values.push(tasks);
-      if (outbox !== undefined) values.push(outbox);
       const [row] = await driver.query("write", text, values);
       return row ?? [];
     } catch (error) {
