@@ -73,7 +73,7 @@ export type OrchestratorOptions = {
   readonly publicationRetention?: Duration | undefined;
   /** How long `close()` waits for activities that run; default 10 s. */
   readonly shutdownGrace?: Duration | undefined;
-  /** How long a turn may run without yielding before the process is ended; default 10 s; false: for ever. */
+  /** How long a turn may run without yielding before the process is ended; default 10 s, from 100 ms to an hour; false: for ever. */
   readonly turnTimeout?: Duration | false | undefined;
   /**
    * Whether every effect remembers the line that made it, for the whole process; it takes about a tenth of the throughput. Without, a mistake's line is
@@ -179,6 +179,7 @@ const defaultCaps = {
 };
 /** A node tells of itself three times in it, and whoever waits for a dead one waits so long. */
 const leaseBounds = ["250ms", "10 minutes"] as const;
+const turnBounds = ["100ms", "1 hour"] as const;
 const publicationBounds = ["1s", "36525 days"] as const;
 const defaultHost = "127.0.0.1";
 const defaultPort = 7420;
@@ -204,7 +205,8 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const log = options.log ?? consoleLog("warn");
   const provider = options.store ?? pgliteStore();
   const grace = milliseconds(options.shutdownGrace ?? "10s", "shutdownGrace");
-  const turnTimeout = options.turnTimeout === false ? undefined : milliseconds(options.turnTimeout ?? "10s", "turnTimeout");
+  const turnTimeout =
+    options.turnTimeout === false ? undefined : millisecondsWithin(options.turnTimeout ?? "10s", turnBounds, "turnTimeout");
   const guard = determinismGuard(options.determinismGuard ?? (process.env.NODE_ENV === "production" ? "off" : "warn"), log);
   let watchdog: Watchdog | undefined;
   const { secret, url: configured } = clusterOptions(options.cluster);

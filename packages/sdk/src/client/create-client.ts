@@ -1,5 +1,5 @@
 import { sendByDefault } from "#default-exchange";
-import { type Duration, milliseconds } from "../model/duration.ts";
+import { type Duration, millisecondsWithin } from "../model/duration.ts";
 import { checkOptions } from "../model/option.ts";
 import { baseUrl } from "./base-url.ts";
 import type { Client } from "./client.ts";
@@ -16,11 +16,13 @@ export type ClientOptions = {
   /** Default: on Node its own HTTP client, elsewhere the global `fetch`; connections are kept alive. */
   readonly fetch?: typeof fetch | undefined;
   readonly retry?: RetryOptions | undefined;
-  /** How long the server may take to answer one try, on top of what it was asked to wait; default 15 s. */
+  /** How long the server may take to answer one try, on top of what it was asked to wait; default 15 s, from 1 ms to 24 days. */
   readonly requestTimeout?: Duration | undefined;
 };
 
 const defaultRequestTimeout = 15_000;
+/** No timer is longer. */
+const requestBounds = ["1ms", "24 days"] as const;
 
 /** A client of an orchestrator behind a URL; throws INVALID_OPTION. Nothing is sent before its first call. */
 export function createClient(options: ClientOptions): Client {
@@ -36,6 +38,6 @@ export function transportOf({ url, apiKey, fetch, retry, requestTimeout = defaul
     send: fetch === undefined ? sendByDefault : overFetch((...args) => fetch(...args)),
     fetch: (...args) => (fetch ?? globalThis.fetch)(...args),
     retry: retryOf(retry),
-    requestTimeout: milliseconds(requestTimeout, "requestTimeout"),
+    requestTimeout: millisecondsWithin(requestTimeout, requestBounds, "requestTimeout"),
   });
 }

@@ -31,6 +31,8 @@ export interface ContextOwner extends Logger {
   readonly now: number;
   readonly historyLength: number;
   readonly historyIsLong: boolean;
+  /** Bytes of one value. */
+  readonly payloadLimit: number;
   readonly handlers: Handlers;
 }
 
@@ -53,10 +55,11 @@ export class Context implements WorkflowContext<object> {
     this.#start = start;
     this.tenant = owner.tenant;
     this.attempt = start.retry?.attempt ?? 1;
-    this.trackedVariables = new Tracked(variables, "ctx.variables");
+    this.trackedVariables = new Tracked(variables, "ctx.variables", owner.payloadLimit);
     this.trackedAttributes = new Tracked(
       start.attributes === undefined ? {} : (decodePayload(start.attributes) as object),
       "ctx.attributes",
+      owner.payloadLimit,
       (value) => checkAttributes(value as Readonly<Record<string, unknown>>),
     );
   }

@@ -189,6 +189,10 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
     return this.historyLength >= this.#commands.limits.history / 2 || this.#recorder.weight >= longHistory;
   }
 
+  get payloadLimit(): number {
+    return this.#commands.limits.payload;
+  }
+
   /** Starts a turn; `at` is the time of its events. */
   beginTurn(at: number): void {
     this.#now = at;
@@ -800,8 +804,8 @@ export class Execution implements Surroundings, HandlersOwner, CompensationsOwne
   /** Why what the workflow keeps in its variables cannot be stored. */
   #unstorable(): { readonly error: unknown } | undefined {
     try {
-      this.#context?.trackedVariables.check(this.#commands.limits.payload);
-      this.#context?.trackedAttributes.check(this.#commands.limits.payload);
+      this.#context?.trackedVariables.check();
+      this.#context?.trackedAttributes.check();
       return undefined;
     } catch (error) {
       return { error };

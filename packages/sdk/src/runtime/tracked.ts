@@ -6,43 +6,49 @@ import { checkRun } from "../model/unrun-value.ts";
 export class Tracked {
   readonly #value: object;
   readonly #what: string;
+  readonly #limit: number;
   readonly #rule: ((value: object) => void) | undefined;
   #touched = false;
   #text: Payload | undefined;
   #recorded: Payload | undefined;
 
-  /** `rule` throws when the value, storable or not, is not one that may be kept. */
-  constructor(value: object, what: string, rule?: (value: object) => void) {
+  /** `limit`: bytes of the stored text. `rule` throws when the value, storable or not, is not one that may be kept. */
+  constructor(value: object, what: string, limit: number, rule?: (value: object) => void) {
     this.#value = value;
     this.#what = what;
+    this.#limit = limit;
     this.#rule = rule;
   }
 
   get value(): object {
     if (!this.#touched) {
       this.#touched = true;
-      this.#recorded = encodePayload(this.#value, { what: this.#what });
+      this.#recorded = this.#encoded();
     }
     return this.#value;
   }
 
   /** Encodes the present value; throws `PayloadError` when it cannot be stored. */
-  check(limit: number): void {
+  check(): void {
     if (!this.#touched) return;
     if (this.#rule !== undefined) {
       checkRun(this.#value, this.#what);
       this.#rule(this.#value);
     }
-    this.#text = encodePayload(this.#value, { limit, what: this.#what });
+    this.#text = this.#encoded();
   }
 
   /** The encoded value at this moment; undefined when it cannot be stored. */
   textNow(): Payload | undefined {
     try {
-      return encodePayload(this.#value, { what: this.#what });
+      return this.#encoded();
     } catch {
       return undefined;
     }
+  }
+
+  #encoded(): Payload {
+    return encodePayload(this.#value, { limit: this.#limit, what: this.#what });
   }
 
   /** The value when it differs from what history holds. */

@@ -168,6 +168,11 @@ test("a client is refused a URL that cannot be one", () => {
     );
 });
 
+test("a client is refused a time that no timer can have", () => {
+  for (const requestTimeout of [0, 2 ** 31])
+    assert.throws(() => createClient({ url: "http://localhost:1", requestTimeout }), { code: "INVALID_OPTION", message: /requestTimeout/ });
+});
+
 test("the key of the API is sent with every request", async (context) => {
   const { url, seen } = await loopback(context, (response) => send(response, 202, { id: "a" }));
   await createClient({ url, apiKey: "secret" }).handle("a").terminate();

@@ -545,3 +545,19 @@ test("what a workflow changes in its variables in its last steps is kept, and wh
     await assert.rejects(env.execute(last, "unstorable"), /variables/);
   });
 });
+
+test("variables may be as long as any other value, whatever the limit", async () => {
+  const keeper = workflow("keeper", { variables: () => ({ kept: "x".repeat(3 * 1_024 * 1_024) }) }, async function* (_: null, ctx) {
+    const { length } = ctx.variables.kept;
+    ctx.variables.kept += "y";
+    yield* sleep("1s");
+    return [length, ctx.variables.kept.length];
+  });
+  const length = 3 * 1_024 * 1_024;
+  await inEachCache({ workflows: [keeper], limits: { payload: 2 * length } }, async (env) => {
+    assert.deepEqual(await env.execute(keeper, null), [length, length + 1]);
+  });
+  await inEachCache({ workflows: [keeper] }, async (env) => {
+    await assert.rejects(env.execute(keeper, null), /variables/);
+  });
+});

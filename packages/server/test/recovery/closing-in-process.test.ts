@@ -50,6 +50,7 @@ const mistakes: readonly [string, object][] = [
   ["an unknown option", { foo: 1 }],
   ["an unknown limit", { limits: { foo: 1 } }],
   ["a limit below 1", { limits: { payload: -1 } }],
+  ["a turn timeout of nothing", { turnTimeout: 0 }],
   ["a store that is none", { store: {} }],
 ];
 
