@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { activity, Type, workflow } from "@wovyr/sdk";
-import type { StoreProvider } from "@wovyr/server/internal";
+import { type StoreProvider, StoreUnavailableError } from "@wovyr/server/internal";
 import type { TestEnvironment } from "@wovyr/testing";
 import { memoryStore } from "../../src/index.ts";
 import { Cluster } from "../cluster/simulation.ts";
@@ -25,6 +25,16 @@ const said = (env: TestEnvironment) => told(env).map((each) => (each as { queue?
 /** One minute after the other: what is due between them happens at its time. */
 const minutes = async (env: TestEnvironment, count: number) => {
   for (let minute = 0; minute < count; minute += 1) await env.advance("1m");
+};
+/** A store in memory that tells of each call before it is made. */
+const asked = (hear: (name: string) => void): StoreProvider => {
+  const memory = memoryStore();
+  const open: StoreProvider["open"] = async (options) =>
+    storeAround(await memory.open(options), async (name, _args, call) => {
+      hear(name);
+      return call();
+    });
+  return { ...memory, open };
 };
 const completeAll = async (env: TestEnvironment, queue: string) => {
   for (const { token } of await env.tasks.pollTasks({ queues: [queue], worker: "w1", labels: ["eu"], max: 10 }))
@@ -106,17 +116,43 @@ test("what waited before a restart is told of after it", async () => {
   });
 });
 
+test("a look that fails is made again a minute later", async () => {
+  const failures: Error[] = [new StoreUnavailableError("away"), new Error("bad")];
+  const store = asked((name) => {
+    const failure = name === "waiting" ? failures.shift() : undefined;
+    if (failure !== undefined) throw failure;
+  });
+  await inCase({ workflows, queues: "workers", store }, async (env) => {
+    await env.start(rendering, 1);
+    await minutes(env, 2);
+    assert.deepEqual([failures, said(env)], [[], []]);
+    const errors = env.logs.filter(({ level }) => level === "error").map(({ message }) => message);
+    assert.deepEqual(errors, ["queues that no worker polls could not be looked for"]);
+    await minutes(env, 1);
+    assert.deepEqual(said(env), ["gpu"]);
+    await completeAll(env, "gpu");
+  });
+});
+
+test("a node that closes looks no more", async (context) => {
+  const cluster = new Cluster(workflows);
+  context.after(() => cluster.crashAll());
+  const node = cluster.join();
+  await cluster.until("it owns all", () => cluster.shares()[0] === 32);
+  const started = cluster.ask("r", (operations) => operations.start({ workflow: "rendering", id: "r", input: 1, idempotencyKey: "r" }));
+  await cluster.advance(5_000);
+  await started;
+  const closed = node.close();
+  await cluster.advance(10_000);
+  await closed;
+  assert.equal(cluster.clock.next, undefined);
+});
+
 test("nothing is asked of the store while no task waits, and two things a minute while one does", async () => {
   let calls: string[] = [];
-  const memory = memoryStore();
-  const store: StoreProvider = {
-    ...memory,
-    open: async (options) =>
-      storeAround(await memory.open(options), (name, _args, call) => {
-        if (name === "takers" || name === "waiting") calls.push(name);
-        return call();
-      }),
-  };
+  const store = asked((name) => {
+    if (name === "takers" || name === "waiting") calls.push(name);
+  });
   await inCase({ workflows, queues: "workers", store }, async (env) => {
     await minutes(env, 10);
     assert.deepEqual(calls, []);
