@@ -10,7 +10,7 @@ import type { Engine } from "./engine.ts";
 import { StoreUnavailableError } from "./ports/store.ts";
 
 /** How long a task waits in a queue that no worker polls before it is told of, in milliseconds. */
-export const longestWait = 60_000;
+const longestWait = 60_000;
 /** Of more queues in which tasks wait than these, the first by name are looked at. */
 const mostQueues = 1_000;
 
@@ -61,9 +61,10 @@ export class UnpolledQueues {
     const told = new Set<string>();
     for (const { queue, late } of waiting) {
       if (late === undefined) continue;
-      const isTold = this.#told.has(queue);
-      if (!isTold && !ownership.owns(late.shard)) continue;
-      if (!isTold) options.log.warn("tasks wait in a queue that no worker polls", { queue, waited: late.waited });
+      if (!this.#told.has(queue)) {
+        if (!ownership.owns(late.shard)) continue;
+        options.log.warn("tasks wait in a queue that no worker polls", { queue, waited: late.waited });
+      }
       told.add(queue);
     }
     this.#told = told;
