@@ -32,6 +32,7 @@ const simulated = "packages/server/test/cluster/simulated.test.ts";
 const handedOver = "packages/server/test/cluster/hand-over.test.ts";
 const letters = "packages/server/test/engine/dead-letters.test.ts";
 const queued = "packages/server/test/queues/queued.test.ts";
+const unpolled = "packages/server/test/queues/unpolled.test.ts";
 
 const nodes = "packages/server/test/engine/limits-of-many-nodes.test.ts";
 const strategies = "packages/server/test/engine/scheduling-strategies.test.ts";
@@ -426,6 +427,27 @@ export const mutants: readonly Mutant[] = [
     find: "if (round < poll.max && places",
     replace: "if (round <= poll.max && places",
     tests: [queued],
+  },
+  {
+    name: "tell of a queue that no worker polls with every look",
+    file: "packages/server/src/engine/unpolled-queues.ts",
+    find: "      told.add(queue);\n",
+    replace: "",
+    tests: [unpolled],
+  },
+  {
+    name: "leave it to arrivals to say that tasks wait: those from before a restart are never told of",
+    file: "packages/server/src/engine/task-sweep.ts",
+    find: "if (waits) this.#engine.unpolledQueues.taskWaits();",
+    replace: "",
+    tests: [unpolled],
+  },
+  {
+    name: "a task that was handed back has waited since it was asked for (SQL)",
+    file: "packages/server/migrations/0005_task_queues.sql",
+    find: "set state = 'waiting', since = at, token",
+    replace: "set state = 'waiting', token",
+    tests: [pglite],
   },
   {
     name: "count the same loss of a worker twice",

@@ -8,6 +8,7 @@ CREATE TABLE "wovyr"."tasks" (
 	"beat_until" bigint,
 	"run_within" bigint,
 	"beat_within" bigint,
+	"since" bigint NOT NULL,
 	"shard" integer NOT NULL,
 	"priority" integer NOT NULL,
 	"attempt" integer NOT NULL,
@@ -39,6 +40,7 @@ CREATE TABLE "wovyr"."workers" (
 	"seen_at" bigint NOT NULL,
 	"until" bigint NOT NULL,
 	"id" text collate "C" NOT NULL,
+	"takes" text collate "C" NOT NULL,
 	"about" text collate "C" NOT NULL,
 	CONSTRAINT "workers_pk" PRIMARY KEY("id")
 );
@@ -80,9 +82,9 @@ begin
     offset 0
   ) t where w.tenant = t.tenant and w.run = t.run and w.effect = t.effect;
   insert into wovyr.tasks as w
-    (due, start_by, close_by, run_within, beat_within, shard, priority, attempt, losses, state, tenant, run, effect, queue, name, requires, worker, about,
+    (due, start_by, close_by, run_within, beat_within, since, shard, priority, attempt, losses, state, tenant, run, effect, queue, name, requires, worker, about,
       details, input)
-  select least(at + t."startWithin", at + t."closeWithin"), at + t."startWithin", at + t."closeWithin", t."runWithin", t."beatWithin", i.shard, t.priority,
+  select least(at + t."startWithin", at + t."closeWithin"), at + t."startWithin", at + t."closeWithin", t."runWithin", t."beatWithin", at, i.shard, t.priority,
     t.attempt, t.losses, 'waiting', i.tenant, i.run, t.effect, t.queue, t.name, array_to_string(t.requires, ' '), '', t.about, t.details, t.input
   from json_to_recordset(items::json) i(turn bigint, tenant text, run text, shard integer, tasks json)
   cross join lateral json_to_recordset(i.tasks) t(effect text, queue text, name text, attempt integer, losses integer, priority integer, requires text[],
@@ -90,7 +92,7 @@ begin
   where accepted is null or i.turn = any (accepted)
   on conflict (tenant, run, effect) do update set
     due = excluded.due, start_by = excluded.start_by, close_by = excluded.close_by, lease_until = null, run_until = null, beat_until = null,
-    run_within = excluded.run_within, beat_within = excluded.beat_within, shard = excluded.shard, priority = excluded.priority,
+    run_within = excluded.run_within, beat_within = excluded.beat_within, since = excluded.since, shard = excluded.shard, priority = excluded.priority,
     attempt = excluded.attempt, losses = excluded.losses, state = 'waiting', queue = excluded.queue, name = excluded.name, requires = excluded.requires,
     token = null, worker = '', ended = null, about = excluded.about, details = excluded.details, input = excluded.input;
 end
@@ -190,9 +192,11 @@ $$;
 CREATE FUNCTION "wovyr"."release_tasks_1"(tokens text[]) RETURNS TABLE("token" text, "queue" text) LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
+declare
+  at bigint := wovyr.now_1();
 begin
   return query
-  update wovyr.tasks w set state = 'waiting', token = null, worker = '', lease_until = null, run_until = null, beat_until = null,
+  update wovyr.tasks w set state = 'waiting', since = at, token = null, worker = '', lease_until = null, run_until = null, beat_until = null,
     due = least(w.start_by, w.close_by)
   from (select i.token from unnest(tokens) i(token) order by i.token offset 0) t where w.token = t.token
   returning t.token, w.queue;
@@ -239,10 +243,11 @@ begin
 end
 $$;
 --> statement-breakpoint
--- What is found stays 'ended' until a turn has seen to it, and is found again after `again` milliseconds. `next_in` is on the last row, which tells of no task.
+-- What is found stays 'ended' until a turn has seen to it, and is found again after `again` milliseconds. `next_in` and `waits` are on the last row, which tells
+-- of no task; where there is none, no task waits, and none has to be looked at.
 CREATE FUNCTION "wovyr"."sweep_tasks_1"(shards integer[], most integer, again bigint)
 RETURNS TABLE("tenant" text, "run" text, "effect" text, "name" text, "attempt" integer, "losses" integer, "about" text, "ended" text, "worker" text,
-  "details" text, "next_in" double precision, "shard" integer)
+  "details" text, "next_in" double precision, "shard" integer, "waits" boolean)
 LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -265,12 +270,39 @@ begin
       else 'lost'
     end
   from chosen c where w.tenant = c.tenant and w.run = c.run and w.effect = c.effect
-  returning w.tenant, w.run, w.effect, w.name, w.attempt, w.losses, w.about, w.ended, w.worker, w.details, null::double precision, w.shard;
+  returning w.tenant, w.run, w.effect, w.name, w.attempt, w.losses, w.about, w.ended, w.worker, w.details, null::double precision, w.shard, null::boolean;
   select t.due into next from wovyr.tasks t where t.due is not null and t.shard = any (shards) order by t.due limit 1;
-  if found then
-    next_in := greatest(0, next - at);
+  waits := exists (select from wovyr.tasks t where t.state = 'waiting');
+  if next is not null or waits then
+    next_in := case when next is not null then greatest(0, next - at) end;
     return next;
   end if;
+end
+$$;
+--> statement-breakpoint
+-- Each queue in which tasks wait is one probe of the index, and one that nobody takes from is read until a task is found that has waited for so long.
+CREATE FUNCTION "wovyr"."waiting_queues_1"(taken text[], longest bigint, most integer)
+RETURNS TABLE("queue" text, "shard" integer, "waited" double precision) LANGUAGE plpgsql STABLE
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+declare
+  at bigint := wovyr.now_1();
+  one text := '';
+begin
+  for place in 1 .. most loop
+    select t.queue into one from wovyr.tasks t where t.state = 'waiting' and t.queue > one order by t.queue limit 1;
+    exit when not found;
+    shard := null;
+    waited := null;
+    if not one = any (taken) then
+      select t.shard, at - t.since into shard, waited from wovyr.tasks t
+      where t.state = 'waiting' and t.queue = one and t.since <= at - longest
+      order by t.priority, t.tenant, t.position limit 1;
+    end if;
+    queue := one;
+    return next;
+  end loop;
 end
 $$;
 --> statement-breakpoint
@@ -278,8 +310,8 @@ CREATE FUNCTION "wovyr"."save_workers_1"(items text) RETURNS void LANGUAGE plpgs
 declare
   at bigint := wovyr.now_1();
 begin
-  insert into wovyr.workers as w (seen_at, until, id, about)
-  select at, at + i.within, i.id, i.about from json_to_recordset(items::json) i(id text, about text, within bigint) order by i.id
-  on conflict (id) do update set seen_at = excluded.seen_at, until = excluded.until, about = excluded.about;
+  insert into wovyr.workers as w (seen_at, until, id, takes, about)
+  select at, at + i.within, i.id, i.takes, i.about from json_to_recordset(items::json) i(id text, takes text, about text, within bigint) order by i.id
+  on conflict (id) do update set seen_at = excluded.seen_at, until = excluded.until, takes = excluded.takes, about = excluded.about;
 end
 $$;

@@ -80,6 +80,10 @@ export type QueueInfo = {
   /** Tasks that wait for a worker, and those that one has. */
   readonly waiting: number;
   readonly leased: number;
+  /** Since when the oldest of those that wait does; a task that was handed back waits anew. Absent when none waits. */
+  readonly oldestAt?: Date;
+  /** Workers that take tasks from it, as they told of themselves last: neither Draining, nor Stopped, nor Lost. */
+  readonly workers: number;
 };
 
 export interface TaskOperations {

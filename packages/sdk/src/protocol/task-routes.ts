@@ -88,7 +88,7 @@ export const taskRoutes = {
   listQueues: {
     method: "GET",
     path: "/v1/queues",
-    summary: "List queues in which tasks are",
+    summary: "List queues in which tasks are, and whether anybody takes them",
     answers: { 200: { description: "All of them, by name.", schema: QueueList } },
     errors: [],
   },

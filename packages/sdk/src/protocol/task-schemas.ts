@@ -115,6 +115,18 @@ const WorkerSchema = Type.Object(
 
 export const WorkerList = Type.Object({ items: Type.Array(WorkerSchema), nextCursor: Type.Optional(Type.String()) }, { $id: "WorkerList" });
 
-const QueueSchema = Type.Object({ name: nameSchema, waiting: Type.Integer(), leased: Type.Integer() }, { $id: "TaskQueue" });
+const QueueSchema = Type.Object(
+  {
+    name: nameSchema,
+    waiting: Type.Integer({ description: "Tasks that wait for a worker" }),
+    leased: Type.Integer({ description: "Tasks that a worker has" }),
+    oldestAt: Type.Optional(timestamp),
+    workers: Type.Integer({ description: "Workers that take tasks from it: neither `Draining`, nor `Stopped`, nor `Lost`" }),
+  },
+  {
+    $id: "TaskQueue",
+    description: "A queue in which tasks are. `oldestAt` says since when the oldest of those that wait does; absent when none waits.",
+  },
+);
 
 export const QueueList = Type.Object({ items: Type.Array(QueueSchema) }, { $id: "TaskQueueList" });

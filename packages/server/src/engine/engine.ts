@@ -69,6 +69,7 @@ import { TaskQueues } from "./task-queues.ts";
 import { TaskSweep } from "./task-sweep.ts";
 import { Timers } from "./timers.ts";
 import { type Job, Turns } from "./turns.ts";
+import { UnpolledQueues } from "./unpolled-queues.ts";
 import { Waiters } from "./waiters.ts";
 import { WakeUps } from "./wake-ups.ts";
 import { Workers } from "./workers.ts";
@@ -170,6 +171,7 @@ export class Engine {
   readonly taskQueues: TaskQueues;
   readonly taskLeases: TaskLeases;
   readonly taskSweep: TaskSweep;
+  readonly unpolledQueues: UnpolledQueues;
   readonly workers: Workers;
   readonly admissions: Admissions;
   readonly #settlement: Settlement;
@@ -266,6 +268,7 @@ export class Engine {
     this.taskQueues = new TaskQueues(this);
     this.taskLeases = new TaskLeases(this);
     this.taskSweep = new TaskSweep(this);
+    this.unpolledQueues = new UnpolledQueues(this);
     this.workers = new Workers(this);
     this.#settlement = new Settlement(this);
     this.housekeeping = new Housekeeping(this);
@@ -357,6 +360,7 @@ export class Engine {
     this.timers.stop();
     this.requests.stop();
     this.taskSweep.stop();
+    this.unpolledQueues.stop();
     this.taskQueues.close();
     const { clock } = this.options;
     let cancelGrace = () => {};

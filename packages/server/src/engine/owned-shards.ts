@@ -101,9 +101,9 @@ export class OwnedShards {
 
   /** Everything in memory is void: nobody acts on it any more. */
   dropAll(reason: WovyrError): void {
-    const { housekeeping, timers, requests, taskSweep, admissions, heartbeats, table, revival } = this.#engine;
+    const { housekeeping, timers, requests, taskSweep, unpolledQueues, admissions, heartbeats, table, revival } = this.#engine;
     this.#recovered = false;
-    for (const each of [housekeeping, timers, requests, taskSweep, heartbeats]) each.stop();
+    for (const each of [housekeeping, timers, requests, taskSweep, unpolledQueues, heartbeats]) each.stop();
     admissions.forget();
     for (const instance of [...table.values()]) this.#dropInstance(instance, reason);
     revival.clear(reason);
@@ -129,7 +129,10 @@ export class OwnedShards {
         if (!isOwner()) return;
         await engine.timers.gained();
         engine.requests.start();
-        if (localQueues !== "all") engine.taskSweep.start();
+        if (localQueues !== "all") {
+          engine.unpolledQueues.start();
+          engine.taskSweep.start();
+        }
         this.#recovered = true;
         engine.housekeeping.start();
         return;

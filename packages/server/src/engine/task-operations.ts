@@ -13,8 +13,15 @@ export function taskOperations(engine: () => Engine): TaskOperations {
     heartbeatWorker: (id, report) => engine().workers.heartbeat(id, report),
     listWorkers: (request) => engine().workers.list(request),
     listQueues: async () => {
-      const depths = await engine().options.store.tasks.depths();
-      return depths.map(({ queue, ...depth }) => ({ name: queue, ...depth }));
+      const { tasks } = engine().options.store;
+      const [depths, takers] = await Promise.all([tasks.depths(), tasks.takers()]);
+      return depths.map(({ queue, waiting, leased, oldestAt }) => ({
+        name: queue,
+        waiting,
+        leased,
+        ...(oldestAt !== undefined && { oldestAt: new Date(oldestAt) }),
+        workers: takers.get(queue) ?? 0,
+      }));
     },
   };
 }

@@ -121,6 +121,7 @@ export class TaskQueues {
 
   /** A task of the queue waits. */
   arrived(queue: string): void {
+    this.#engine.unpolledQueues.taskWaits();
     if (this.#polls === 0) return;
     if (this.#heard.size === 0) this.#engine.options.loop.immediate(() => this.#look());
     this.#heard.add(queue);

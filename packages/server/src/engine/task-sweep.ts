@@ -70,7 +70,8 @@ export class TaskSweep {
   async #sweep(): Promise<number | undefined> {
     const { ownership, options } = this.#engine;
     if (!ownership.holds) return retryPause;
-    const { overdue, nextIn } = await options.store.tasks.sweep(ownership.shards, pageTasks);
+    const { overdue, nextIn, waits } = await options.store.tasks.sweep(ownership.shards, pageTasks);
+    if (waits) this.#engine.unpolledQueues.taskWaits();
     for (const task of overdue) await this.#tell(task);
     if (overdue.length === pageTasks) return 0;
     const shared = options.looksForTasks === true ? Math.round(lookInterval * (0.5 + options.random.fraction())) : undefined;

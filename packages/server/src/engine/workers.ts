@@ -3,8 +3,9 @@
  *
  * 1. What a worker told holds for a while; one that has been silent for longer, and did not say that it stops, is Lost.
  * 2. Workers that are Stopped or Lost are forgotten after a day.
+ * 3. A worker that is Draining or Stopped takes no tasks any more.
  */
-import { checkLabels, checkName, type Page, type WorkerInfo, type WorkerReport } from "@wovyr/sdk/internal";
+import { checkLabels, checkName, isName, type Page, type WorkerInfo, type WorkerReport } from "@wovyr/sdk/internal";
 import { cursorAfter, runOfCursor } from "./cursor.ts";
 import type { Engine } from "./engine.ts";
 import { Gathered } from "./gathered.ts";
@@ -39,7 +40,7 @@ export class Workers {
   }
 
   async told(id: string, about: About, within: number): Promise<void> {
-    await this.#saves.add({ id, about: JSON.stringify(about), within });
+    await this.#saves.add({ id, about: JSON.stringify(about), takes: queuesOf(about), within });
   }
 
   async list({ cursor, limit = defaultPage }: { readonly cursor?: string; readonly limit?: number } = {}): Promise<Page<WorkerInfo>> {
@@ -48,6 +49,11 @@ export class Workers {
     const last = workers[workers.length - 1];
     return { items: workers.map(infoOf), ...(last !== undefined && workers.length === limit && { nextCursor: cursorAfter(last.id) }) };
   }
+}
+
+/** From which queues it takes tasks. */
+function queuesOf({ state, queues }: About): readonly string[] {
+  return state === "Draining" || state === "Stopped" ? [] : [...new Set(queues)].filter(isName);
 }
 
 function infoOf({ id, about, seenAt, isOverdue }: KnownWorker): WorkerInfo {

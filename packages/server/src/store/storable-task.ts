@@ -15,6 +15,6 @@ export function checkTask({
 }
 
 /** Refuses a worker that no provider can keep. */
-export function checkWorker({ id, about }: WorkerRow): void {
-  checkStorable({ "worker.id": id, "worker.about": about });
+export function checkWorker({ id, about, takes }: WorkerRow): void {
+  checkStorable({ "worker.id": id, "worker.about": about, "worker.takes": takes.join(" ") });
 }

@@ -1,4 +1,4 @@
-/** A queue with a long backlog in Postgres: what it costs to find the next task, and whose it is. */
+/** A queue with a long backlog in Postgres: what it costs to find the next task, whose it is, and whether the queue is stuck. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { postgresStore } from "../../src/store/postgres.ts";
@@ -18,9 +18,10 @@ test("H120 a backlog of 100,000 tasks of one tenant, or in one queue, keeps nobo
   });
   const insert = (tenant: string, queue: string, count: number) =>
     database.admin.unsafe(
-      `insert into wovyr.tasks (shard, priority, attempt, losses, state, tenant, run, effect, queue, name, requires, worker, about, input)
-      select 0, 2, 1, 0, 'waiting', '${tenant}', '${queue}-' || n, '0', '${queue}', 'render', '', '', '{}', '1' from generate_series(1, ${count}) n`,
+      `insert into wovyr.tasks (since, shard, priority, attempt, losses, state, tenant, run, effect, queue, name, requires, worker, about, input)
+      select 0, 0, 2, 1, 0, 'waiting', '${tenant}', '${queue}-' || n, '0', '${queue}', 'render', '', '', '{}', '1' from generate_series(1, ${count}) n`,
     );
+  assert.deepEqual(await store.tasks.sweep([0], 10), { overdue: [], waits: false });
   await insert("a", "full", backlog);
   await insert("b", "full", 10);
   await insert("a", "empty", 10);
@@ -50,4 +51,20 @@ test("H120 a backlog of 100,000 tasks of one tenant, or in one queue, keeps nobo
   times.push(other.took, (await store.tasks.sweep([0], 10)).overdue.length);
   times.sort((x, y) => x - y);
   assert.ok((times[times.length >> 1] as number) < bound, `milliseconds: ${times.map((time) => time.toFixed(1)).join(" ")}`);
+  const looks: number[] = [];
+  for (const [taken, late] of [
+    [["full"], undefined],
+    [[], 0],
+    [[], 0],
+  ] as const) {
+    const began = performance.now();
+    const waiting = await store.tasks.waiting({ taken, longest: 60_000, limit: 10 });
+    looks.push(performance.now() - began);
+    assert.deepEqual(
+      waiting.map((each) => [each.queue, each.late?.shard]),
+      [["full", late]],
+    );
+  }
+  looks.sort((x, y) => x - y);
+  assert.ok((looks[1] as number) < bound, `milliseconds: ${looks.map((time) => time.toFixed(1)).join(" ")}`);
 });

@@ -110,6 +110,37 @@ test("what a turn says is found when it became durable after its writer had give
   await store.close();
 });
 
+test("a queue is that of all databases: what is in it is summed up, and the oldest of all is told", async () => {
+  let now = 0;
+  const store = await severalDatabases([memoryStore(), memoryStore()]).open({ ...contractStoreOptions, now: () => now });
+  const at = await wholeGroup(store, 2);
+  const [here, there] = at.shards as [number, number];
+  const task = { queue: "b", name: "work", attempt: 1, losses: 0, priority: 2, requires: [], input: "1", about: "{}" };
+  const asks = async (time: number, shard: number, queue: string) => {
+    now = time;
+    await start(at, { shard, tasks: [{ ...task, effect: "0", queue }] });
+  };
+  await asks(1_000, there, "b");
+  // Whichever is asked first.
+  for (let turn = 0; turn < 2; turn += 1) assert.deepEqual(await store.tasks.sweep([here, there], 10), { overdue: [], waits: true });
+  await asks(2_000, here, "b");
+  await asks(3_000, there, "a");
+  await asks(4_000, here, "c");
+  await asks(5_000, there, "c");
+  const depth = (queue: string, waiting: number, oldestAt: number) => ({ queue, waiting, leased: 0, oldestAt });
+  assert.deepEqual(new Set(await store.tasks.depths()), new Set([depth("a", 1, 3_000), depth("b", 2, 1_000), depth("c", 2, 4_000)]));
+  const waiting = (limit: number) => store.tasks.waiting({ taken: ["c"], longest: 60_000, limit });
+  now = 61_500;
+  const oldest = { queue: "b", late: { shard: there, waited: 60_500 } };
+  assert.deepEqual(await waiting(10), [{ queue: "a" }, oldest, { queue: "c" }]);
+  assert.deepEqual(await waiting(2), [{ queue: "a" }, oldest]);
+  now = 70_000;
+  assert.deepEqual((await waiting(2))[1], { queue: "b", late: { shard: there, waited: 69_000 } });
+  await store.tasks.saveWorkers([{ id: "w", about: "{}", takes: ["a"], within: 1_000 }]);
+  assert.deepEqual(await store.tasks.takers(), new Map([["a", 1]]));
+  await store.close();
+});
+
 test("databases that do not fit together are refused, and nothing is written to them", async () => {
   const databases = await Promise.all(Array.from({ length: 4 }, createDatabase));
   const [a, b, c, alone] = databases as [TestDatabase, TestDatabase, TestDatabase, TestDatabase];

@@ -110,6 +110,28 @@ export type TaskSweep = {
   readonly overdue: readonly OverdueTask[];
   /** Milliseconds until the next task of the shards has to be looked at; undefined when none has. */
   readonly nextIn?: number;
+  /** Whether a task waits, of these shards or of others that are kept with them. */
+  readonly waits: boolean;
+};
+
+/** What is in a queue. */
+export type QueueDepth = {
+  readonly queue: string;
+  readonly waiting: number;
+  readonly leased: number;
+  /** Since when the oldest of those that wait does, in milliseconds since the epoch; undefined when none waits. */
+  readonly oldestAt?: number;
+};
+
+/** A queue in which tasks wait. */
+export type WaitingQueue = {
+  readonly queue: string;
+  /** Of those that have waited for as long as was asked about the one that comes next; undefined when none has, or when it was not asked about. */
+  readonly late?: {
+    readonly shard: number;
+    /** For how long it has waited, in milliseconds. */
+    readonly waited: number;
+  };
 };
 
 /** A worker as it told of itself last. */
@@ -117,6 +139,8 @@ export type WorkerRow = {
   readonly id: string;
   /** JSON, opaque to the store. */
   readonly about: string;
+  /** From which queues it takes tasks, each once; none when it takes no more. */
+  readonly takes: readonly string[];
   /** For how long what it told holds, in milliseconds. */
   readonly within: number;
 };
@@ -137,13 +161,20 @@ export interface TaskStore {
   settle(settlements: readonly TaskSettlement[]): Promise<readonly TaskSettled[]>;
   /** Finds tasks of the shards whose lease or time is over, the longest overdue first, at most `limit`. */
   sweep(shards: readonly number[], limit: number): Promise<TaskSweep>;
-  /** How many tasks wait in each queue, and how many are leased. */
-  depths(): Promise<readonly { readonly queue: string; readonly waiting: number; readonly leased: number }[]>;
+  /** How many tasks wait in each queue, since when, and how many are leased. A task waits since it was written, or handed back. Reads every task. */
+  depths(): Promise<readonly QueueDepth[]>;
+  /**
+   * Queues in which tasks wait, by name, at most `limit`. Those that are not in `taken` are asked about tasks that have waited for `longest` milliseconds or
+   * more: of a queue that is taken from, however long, one task is read.
+   */
+  waiting(asked: { readonly taken: readonly string[]; readonly longest: number; readonly limit: number }): Promise<readonly WaitingQueue[]>;
   /** The tasks of a run that wait or are leased, by effect. */
   ofRun(key: InstanceKey): Promise<readonly KnownTask[]>;
   /** Forgets which tokens were settled longer ago than so many milliseconds, and workers that have not told of themselves for so long. */
   expire(age: number): Promise<void>;
   saveWorkers(workers: readonly WorkerRow[]): Promise<void>;
+  /** How many workers take tasks from each queue, of those whose word still holds. */
+  takers(): Promise<ReadonlyMap<string, number>>;
   /** By id; `after` is the worker after which to go on. */
   listWorkers(page: { readonly after?: string; readonly limit: number }): Promise<readonly KnownWorker[]>;
 }

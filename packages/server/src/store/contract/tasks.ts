@@ -30,6 +30,21 @@ export function tasks({ test, store }: Suite): void {
     });
   const settle = async (token: string, fact = '{"type":"ActivityCompleted","output":"1"}', digest = "d") =>
     (await store().tasks.settle([{ token, digest, fact }]))[0];
+  /** Milliseconds, by the clock that tasks go by. */
+  const storeTime = async (): Promise<number> => {
+    const id = unique("worker-");
+    await store().tasks.saveWorkers([{ id, about: "{}", takes: [], within: 0 }]);
+    const [worker] = (await store().tasks.listWorkers({ limit: 10_000 })).filter((each) => each.id === id);
+    return worker?.seenAt ?? 0;
+  };
+  /** Resolves with a later time than it is now. */
+  const timePasses = async (): Promise<number> => {
+    const now = await storeTime();
+    for (;;) {
+      const later = await storeTime();
+      if (later > now) return later;
+    }
+  };
   const effects = (claimed: readonly { readonly effect: string }[]) => claimed.map(({ effect }) => effect);
 
   test("a task is claimed as its turn wrote it, once, and never more than asked for", async () => {
@@ -268,20 +283,67 @@ export function tasks({ test, store }: Suite): void {
     assert.deepEqual(await claim(queue, 5), []);
   });
 
-  test("queues tell how much waits in them, and how much is leased", async () => {
+  test("queues tell how much waits in them, since when, and how much is leased; what is written or handed back waits anew", async () => {
     const at = await scenario(store());
     const queue = unique("queue-");
-    await start(at, { tasks: [1, 2, 3].map((n) => task({ queue, effect: `${n}` })) });
+    const depth = async () => (await store().tasks.depths()).find((each) => each.queue === queue);
+    const before = await storeTime();
+    const turn = await start(at, { tasks: [1, 2, 3].map((n) => task({ queue, effect: `${n}` })) });
+    const after = await timePasses();
+    await commit(at, next(at, turn, { tasks: [task({ queue, effect: "4" })] }));
+    const [first] = await claim(queue, 1);
+    const { oldestAt = 0, ...counts } = (await depth()) ?? {};
+    assert.deepEqual(counts, { queue, waiting: 3, leased: 1 });
+    assert.ok(before <= oldestAt && oldestAt < after, `${before} <= ${oldestAt} < ${after}`);
+    assert.equal((await claim(queue, 2)).length, 2);
+    assert.ok(((await depth())?.oldestAt ?? 0) >= after, "the oldest of those that wait is the last one now");
     await claim(queue, 1);
-    const depth = (await store().tasks.depths()).find((each) => each.queue === queue);
-    assert.deepEqual(depth, { queue, waiting: 2, leased: 1 });
+    assert.deepEqual(await depth(), { queue, waiting: 0, leased: 4 });
+    const later = await timePasses();
+    await store().tasks.release([first?.token ?? ""]);
+    assert.ok(((await depth())?.oldestAt ?? 0) >= later, "handed back");
+    const latest = await timePasses();
+    await commit(at, laterTurn(at, { run: turn.run, tail: 4, tasks: [task({ queue, effect: "1", attempt: 2 })] }));
+    assert.ok(((await depth())?.oldestAt ?? 0) >= latest, "written again");
+  });
+
+  test("queues in which tasks wait are told by name; of those that nobody takes from, what has waited for long and comes next", async () => {
+    const at = await scenario(store());
+    const [lone, taken, empty, other] = ["a", "b", "c", "d"].map((name) => unique(`waiting-${name}-`)) as [string, string, string, string];
+    await start(at, { tasks: [task({ queue: lone, priority: 2 }), task({ queue: taken }), task({ queue: other })] });
+    await start(at, { shard: shard(at, 1), tasks: [task({ queue: lone, priority: 1 }), task({ queue: empty })] });
+    assert.deepEqual(await store().tasks.sweep(at.shards, 10), { overdue: [], waits: true });
+    assert.equal((await claim(empty, 1)).length, 1);
+    const waiting = async (longest: number, limit = 10_000) =>
+      (await store().tasks.waiting({ taken: [taken], longest, limit })).filter(({ queue }) => [lone, taken, empty, other].includes(queue));
+    assert.deepEqual(await waiting(hour), [{ queue: lone }, { queue: taken }, { queue: other }]);
+    const [first, second, third] = await waiting(0);
+    assert.ok((first?.late?.waited ?? -1) >= 0 && (first?.late?.waited ?? hour) < hour, JSON.stringify(first));
+    assert.deepEqual([first?.queue, first?.late?.shard], [lone, shard(at, 1)]);
+    assert.deepEqual(second, { queue: taken });
+    assert.deepEqual([third?.queue, third?.late?.shard], [other, shard(at)]);
+    assert.equal((await store().tasks.waiting({ taken: [], longest: 0, limit: 1 })).length, 1);
+  });
+
+  test("of the workers whose word holds it is told how many take tasks from a queue", async () => {
+    const [one, two] = [unique("queue-"), unique("queue-")];
+    const worker = (takes: readonly string[], within = hour, id = unique("worker-")) => ({ id, about: "{}", takes, within });
+    const takers = async () => {
+      const all = await store().tasks.takers();
+      return [all.get(one), all.get(two)];
+    };
+    const first = worker([one, two]);
+    await store().tasks.saveWorkers([first, worker([one]), worker([one, two], -1_000), worker([])]);
+    assert.deepEqual(await takers(), [2, 1]);
+    await store().tasks.saveWorkers([{ ...first, takes: [] }]);
+    assert.deepEqual(await takers(), [1, undefined]);
   });
 
   test("workers are kept as they told of themselves last, and forgotten when they have been silent for long", async () => {
     const id = unique("worker-");
     const known = async () => (await store().tasks.listWorkers({ limit: 10_000 })).find((worker) => worker.id === id);
-    await store().tasks.saveWorkers([{ id, about: "{}", within: 0 }]);
-    await store().tasks.saveWorkers([{ id, about: '{"b":2}', within: hour }]);
+    await store().tasks.saveWorkers([{ id, about: "{}", takes: [], within: 0 }]);
+    await store().tasks.saveWorkers([{ id, about: '{"b":2}', takes: [], within: hour }]);
     const worker = await known();
     assert.deepEqual([worker?.about, worker?.isOverdue], ['{"b":2}', false]);
     assert.deepEqual(

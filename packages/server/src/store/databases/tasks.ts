@@ -8,9 +8,12 @@
  */
 
 import { StoreUnavailableError } from "../../engine/ports/store.ts";
-import type { ClaimedTask, TaskSettled, TaskStore } from "../../engine/ports/tasks.ts";
+import type { ClaimedTask, QueueDepth, TaskSettled, TaskStore, WaitingQueue } from "../../engine/ports/tasks.ts";
+import { compareText } from "../text-order.ts";
 import { askAll, askThoseThere } from "./asking.ts";
 import type { Database } from "./database.ts";
+
+const never = Number.POSITIVE_INFINITY;
 
 export function tasksOf(databases: readonly Database[], placeOf: (shard: number) => number): TaskStore {
   const [first] = databases as [Database];
@@ -69,23 +72,33 @@ export function tasksOf(databases: readonly Database[], placeOf: (shard: number)
     async sweep(shards, limit) {
       let overdue: Awaited<ReturnType<TaskStore["sweep"]>>["overdue"] = [];
       let nextIn: number | undefined;
+      let waits = false;
       for (const database of inTurn()) {
         const own = shards.filter((shard) => placeOf(shard) === database.place);
         if (own.length === 0 || overdue.length >= limit) continue;
         const swept = await database.ask((store) => store.tasks.sweep(own, limit - overdue.length));
         overdue = [...overdue, ...swept.overdue];
+        waits ||= swept.waits;
         if (swept.nextIn !== undefined) nextIn = Math.min(nextIn ?? swept.nextIn, swept.nextIn);
       }
-      return { overdue, ...(nextIn !== undefined && { nextIn }) };
+      return { overdue, ...(nextIn !== undefined && { nextIn }), waits };
     },
 
     async depths() {
-      const queues = new Map<string, { queue: string; waiting: number; leased: number }>();
-      for (const { queue, waiting, leased } of (await askAll(databases, (store) => store.tasks.depths())).flat()) {
-        const known = queues.get(queue);
-        queues.set(queue, { queue, waiting: waiting + (known?.waiting ?? 0), leased: leased + (known?.leased ?? 0) });
-      }
+      const queues = new Map<string, QueueDepth>();
+      for (const depth of (await askAll(databases, (store) => store.tasks.depths())).flat())
+        queues.set(depth.queue, sumOf(queues.get(depth.queue), depth));
       return [...queues.values()];
+    },
+
+    async waiting(asked) {
+      const queues = new Map<string, WaitingQueue>();
+      for (const found of (await askAll(databases, (store) => store.tasks.waiting(asked))).flat()) {
+        const known = queues.get(found.queue);
+        // So it is the same one each time, where tasks come in the order in which they were asked for.
+        if (known === undefined || (found.late?.waited ?? -1) > (known.late?.waited ?? -1)) queues.set(found.queue, found);
+      }
+      return [...queues.values()].sort((a, b) => compareText(a.queue, b.queue)).slice(0, asked.limit);
     },
 
     async ofRun(key) {
@@ -97,6 +110,17 @@ export function tasksOf(databases: readonly Database[], placeOf: (shard: number)
     },
 
     saveWorkers: (workers) => first.ask((store) => store.tasks.saveWorkers(workers)),
+    takers: () => first.ask((store) => store.tasks.takers()),
     listWorkers: (page) => first.ask((store) => store.tasks.listWorkers(page)),
+  };
+}
+
+function sumOf(known: QueueDepth | undefined, { queue, waiting, leased, oldestAt }: QueueDepth): QueueDepth {
+  const oldest = Math.min(known?.oldestAt ?? never, oldestAt ?? never);
+  return {
+    queue,
+    waiting: waiting + (known?.waiting ?? 0),
+    leased: leased + (known?.leased ?? 0),
+    ...(oldest !== never && { oldestAt: oldest }),
   };
 }

@@ -10,14 +10,17 @@ import {
   type KnownTask,
   type KnownWorker,
   type OverdueTask,
+  type QueueDepth,
   sweptFor,
   type TaskClaim,
   type TaskEnd,
   type TaskRenewal,
   type TaskSettled,
   type TaskSettlement,
+  type TaskStore,
   type TaskSweep,
   type TaskWrite,
+  type WaitingQueue,
   type WorkerRow,
 } from "../../engine/ports/tasks.ts";
 import { settledFact, settledMessage } from "../settled-task.ts";
@@ -32,6 +35,8 @@ type Task = EffectKey &
     readonly startBy: number;
     readonly closeBy: number;
     details: string | undefined;
+    /** Since when it waits, or waited. */
+    since: number;
     state: "waiting" | "leased" | "ended";
     token: string;
     worker: string;
@@ -50,7 +55,7 @@ export class TaskTable {
   readonly #queues = new Map<string, WaitingTasks<Task>>();
   readonly #leases = new Map<string, Task>();
   readonly #settled = new Map<string, { readonly at: number; readonly digest: string }>();
-  readonly #workers = new Map<string, { readonly about: string; readonly seenAt: number; readonly until: number }>();
+  readonly #workers = new Map<string, Omit<WorkerRow, "id" | "within"> & { readonly seenAt: number; readonly until: number }>();
   #position = 0;
 
   write(key: InstanceKey, shard: number, write: TaskWrite, now: number): void {
@@ -63,6 +68,7 @@ export class TaskTable {
       shard,
       position: known?.position ?? this.#position,
       details: write.details,
+      since: now,
       startBy: after(now, write.startWithin),
       closeBy: after(now, write.closeWithin),
       state: "waiting",
@@ -75,7 +81,7 @@ export class TaskTable {
       tellAt: never,
     };
     this.#tasks.set(task);
-    this.#wait(task);
+    this.#wait(task, now);
   }
 
   remove(key: EffectKey): void {
@@ -115,12 +121,12 @@ export class TaskTable {
     return held;
   }
 
-  release(tokens: readonly string[]): { token: string; queue: string }[] {
+  release(tokens: readonly string[], now: number): { token: string; queue: string }[] {
     return tokens.flatMap((token) => {
       const task = this.#leases.get(token);
       if (task === undefined) return [];
       this.#leases.delete(token);
-      this.#wait(task);
+      this.#wait(task, now);
       return [{ token, queue: task.queue }];
     });
   }
@@ -152,18 +158,32 @@ export class TaskTable {
     due.sort((a, b) => a.at - b.at || a.task.position - b.task.position);
     const overdue = due.slice(0, limit).map(({ task }) => this.#end(task, now));
     const nextIn = due.length > limit ? 0 : next - now;
-    return { overdue, ...(nextIn !== never && { nextIn }) };
+    const waits = [...this.#queues.values()].some((queue) => !queue.isEmpty);
+    return { overdue, ...(nextIn !== never && { nextIn }), waits };
   }
 
-  depths(): { queue: string; waiting: number; leased: number }[] {
-    const depths = new Map<string, { queue: string; waiting: number; leased: number }>();
-    for (const { queue, state } of this.#tasks.all()) {
+  depths(): QueueDepth[] {
+    const depths = new Map<string, { -readonly [K in keyof QueueDepth]: QueueDepth[K] }>();
+    for (const { queue, state, since } of this.#tasks.all()) {
       const depth = depths.get(queue) ?? { queue, waiting: 0, leased: 0 };
       depths.set(queue, depth);
-      if (state === "waiting") depth.waiting += 1;
       if (state === "leased") depth.leased += 1;
+      if (state !== "waiting") continue;
+      depth.waiting += 1;
+      depth.oldestAt = Math.min(depth.oldestAt ?? since, since);
     }
     return [...depths.values()].sort((a, b) => compareText(a.queue, b.queue));
+  }
+
+  waiting({ taken, longest, limit }: Parameters<TaskStore["waiting"]>[0], now: number): WaitingQueue[] {
+    return [...this.#queues]
+      .filter(([, tasks]) => !tasks.isEmpty)
+      .sort(([a], [b]) => compareText(a, b))
+      .slice(0, limit)
+      .map(([queue, tasks]) => {
+        const [late] = taken.includes(queue) ? [] : tasks.first(1, "", ({ since }) => since <= now - longest);
+        return { queue, ...(late !== undefined && { late: { shard: late.shard, waited: now - late.since } }) };
+      });
   }
 
   ofRun(key: InstanceKey): KnownTask[] {
@@ -179,7 +199,14 @@ export class TaskTable {
   }
 
   saveWorkers(workers: readonly WorkerRow[], now: number): void {
-    for (const { id, about, within } of workers) this.#workers.set(id, { about, seenAt: now, until: now + within });
+    for (const { id, about, takes, within } of workers) this.#workers.set(id, { about, takes, seenAt: now, until: now + within });
+  }
+
+  takers(now: number): Map<string, number> {
+    const takers = new Map<string, number>();
+    for (const { takes, until } of this.#workers.values())
+      if (until >= now) for (const queue of takes) takers.set(queue, (takers.get(queue) ?? 0) + 1);
+    return takers;
   }
 
   listWorkers({ after: last, limit }: { readonly after?: string; readonly limit: number }, now: number): KnownWorker[] {
@@ -190,8 +217,8 @@ export class TaskTable {
       .map(([id, { about, seenAt, until }]) => ({ id, about, seenAt, isOverdue: until < now }));
   }
 
-  #wait(task: Task): void {
-    Object.assign(task, { state: "waiting", token: "", worker: "", leaseUntil: never, runUntil: never, beatUntil: never });
+  #wait(task: Task, now: number): void {
+    Object.assign(task, { state: "waiting", since: now, token: "", worker: "", leaseUntil: never, runUntil: never, beatUntil: never });
     const queue = this.#queues.get(task.queue) ?? new WaitingTasks<Task>();
     this.#queues.set(task.queue, queue);
     queue.add(task);

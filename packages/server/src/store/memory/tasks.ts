@@ -11,7 +11,7 @@ export function memoryTasks(open: () => Tables, now: () => number): TaskStore {
       for (const { details } of renewals) checkTask({ details });
       return tasks.renew(renewals, now());
     },
-    release: async (tokens) => open().tasks.release(tokens),
+    release: async (tokens) => open().tasks.release(tokens, now()),
     settle: async (settlements) => {
       const tables = open();
       for (const { digest, fact } of settlements) checkTask({ digest, fact });
@@ -22,6 +22,7 @@ export function memoryTasks(open: () => Tables, now: () => number): TaskStore {
     },
     sweep: async (shards, limit) => open().tasks.sweep(shards, limit, now()),
     depths: async () => open().tasks.depths(),
+    waiting: async (asked) => open().tasks.waiting(asked, now()),
     ofRun: async (key) => open().tasks.ofRun(key),
     expire: async (age) => open().tasks.expire(now() - age),
     saveWorkers: async (workers) => {
@@ -29,6 +30,7 @@ export function memoryTasks(open: () => Tables, now: () => number): TaskStore {
       for (const worker of workers) checkWorker(worker);
       tasks.saveWorkers(workers, now());
     },
+    takers: async () => open().tasks.takers(now()),
     listWorkers: async (page) => open().tasks.listWorkers(page, now()),
   };
 }

@@ -21,7 +21,13 @@ export class WaitingTasks<Task extends Waiting> {
     const at = placeOf(tasks, task.position);
     if (tasks[at] !== task) return;
     tasks.splice(at, 1);
-    if (tasks.length === 0) level?.delete(task.tenant);
+    if (tasks.length > 0) return;
+    level?.delete(task.tenant);
+    if (level?.size === 0) this.#levels.delete(task.priority);
+  }
+
+  get isEmpty(): boolean {
+    return this.#levels.size === 0;
   }
 
   /** The first so many that fit. Within a priority it begins after the tenant that was served last. */

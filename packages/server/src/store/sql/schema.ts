@@ -329,6 +329,8 @@ export const tasks = wovyr.table(
     beatUntil: milliseconds("beat_until"),
     runWithin: milliseconds("run_within"),
     beatWithin: milliseconds("beat_within"),
+    /** Since when it waits, or waited. */
+    since: milliseconds("since").notNull(),
     shard: integer("shard").notNull(),
     priority: integer("priority").notNull(),
     attempt: integer("attempt").notNull(),
@@ -379,6 +381,8 @@ export const workers = wovyr.table(
     seenAt: milliseconds("seen_at").notNull(),
     until: milliseconds("until").notNull(),
     id: text("id").notNull(),
+    /** Queues, separated by spaces. */
+    takes: text("takes").notNull(),
     /** JSON (engine/workers.ts). */
     about: text("about").notNull(),
   },

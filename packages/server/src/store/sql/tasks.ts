@@ -83,19 +83,38 @@ export function sqlTasks(query: SqlQuery): TaskStore {
         limit,
         sweptFor,
       ]);
-      const nextIn = rows.at(-1)?.[10];
+      const last = rows.at(-1);
+      const nextIn = last?.[10];
       const overdue = rows.filter(([tenant]) => tenant !== null).map(readOverdue);
-      return { overdue, ...(typeof nextIn === "number" && { nextIn }) };
+      return { overdue, ...(typeof nextIn === "number" && { nextIn }), waits: last?.[12] === true };
     },
 
     async depths() {
       const rows = await query(
         "read",
-        `select queue, (count(*) filter (where state = 'waiting'))::double precision, (count(*) filter (where state = 'leased'))::double precision
+        `select queue, (count(*) filter (where state = 'waiting'))::double precision, (count(*) filter (where state = 'leased'))::double precision,
+          (min(since) filter (where state = 'waiting'))::double precision
         from wovyr.tasks group by queue order by queue`,
         [],
       );
-      return rows.map(([queue, waiting, leased]) => ({ queue: String(queue), waiting: Number(waiting), leased: Number(leased) }));
+      return rows.map(([queue, waiting, leased, oldestAt]) => ({
+        queue: String(queue),
+        waiting: Number(waiting),
+        leased: Number(leased),
+        ...(oldestAt !== null && { oldestAt: Number(oldestAt) }),
+      }));
+    },
+
+    async waiting({ taken, longest, limit }) {
+      const rows = await query("read", `select * from wovyr.waiting_queues_1(${textArray(1)}, $2, $3)`, [
+        JSON.stringify(taken),
+        longest,
+        limit,
+      ]);
+      return rows.map(([queue, shard, waited]) => ({
+        queue: String(queue),
+        ...(shard !== null && { late: { shard: Number(shard), waited: Number(waited) } }),
+      }));
     },
 
     async ofRun({ tenant, run }) {
@@ -123,8 +142,19 @@ export function sqlTasks(query: SqlQuery): TaskStore {
 
     async saveWorkers(workers) {
       for (const worker of workers) checkWorker(worker);
-      const items = [...new Map(workers.map((worker) => [worker.id, worker])).values()];
+      const latest = [...new Map(workers.map((worker) => [worker.id, worker])).values()];
+      const items = latest.map(({ takes, ...worker }) => ({ ...worker, takes: takes.join(" ") }));
       if (items.length > 0) await query("write", "select wovyr.save_workers_1($1)::text", [JSON.stringify(items)]);
+    },
+
+    async takers() {
+      const rows = await query(
+        "read",
+        `select t.queue, count(*)::double precision from wovyr.workers w cross join lateral string_to_table(w.takes, ' ') t(queue)
+        where w.until >= wovyr.now_1() group by t.queue`,
+        [],
+      );
+      return new Map(rows.map(([queue, workers]) => [String(queue), Number(workers)]));
     },
 
     async listWorkers({ after = "", limit }): Promise<readonly KnownWorker[]> {
