@@ -36,6 +36,17 @@ const tables = [
   "requests",
 ];
 
+/** Turns that come alone: a start, one whose id is taken, a later turn, and the last. */
+async function useAlone(at: Scenario): Promise<void> {
+  const startKey = () => ({ key: unique("key-"), digest: "d" });
+  const first = firstTurn(at, { create: instance({ startKey: startKey() }) });
+  const taken = firstTurn(at, { create: instance({ id: first.create?.id ?? "", startKey: startKey() }), status: "Completed" });
+  const later = next(at, first);
+  const done: string[] = [];
+  for (const turn of [first, taken, later, next(at, later, { status: "Completed" })]) done.push(...(await commit(at, turn)));
+  assert.deepEqual(done, [first.run, first.run, first.run]);
+}
+
 /** Uses every statement that a running orchestrator repeats, on `count` instances. */
 async function useEverything(at: Scenario, count: number): Promise<void> {
   const { store } = at;
@@ -102,6 +113,7 @@ async function useEverything(at: Scenario, count: number): Promise<void> {
   });
   await commit(at, ...third, firstTurn(at, { status: "Completed" }));
   await read();
+  await useAlone(at);
   await store.listClosedBefore(Date.UTC(2026, 0, 1), { after: { tenant: at.tenant, run: "" }, limit: 10 });
   await store.expirePublications(1);
   await store.expireStepOutcomes(1);
