@@ -193,10 +193,12 @@ async function rowsRead({ admin }: TestDatabase): Promise<number> {
 }
 
 for (const rows of [0, 1, 3]) {
-  test(`every repeated statement goes by index, though its plan was made when the tables held ${rows} rows`, async () => {
+  test(`every repeated statement goes by index, though its plan was made when the tables held ${rows} rows`, async (context) => {
     const database = await createDatabase();
+    context.after(() => database.drop());
     const settings = { writeConnections: 1, readConnections: 1 };
     const store = await postgresStore(database.url, settings).open(contractStoreOptions);
+    context.after(() => store.close());
     const at = await scenario(store);
     for (let row = 0; row < rows; row += 1) {
       const turn = await start(at, {
@@ -210,6 +212,7 @@ for (const rows of [0, 1, 3]) {
     // Sessions keep the plans that they make now.
     for (let round = 0; round < 7; round += 1) await useEverything(at, 1);
     const app = postgres(database.url, { max: 1, onnotice: () => {}, connection: { application_name: "wovyr" } });
+    context.after(() => app.end());
     await askForEverything(app, at, 1);
     await fill(database, at);
     // So few rows that reading one table once would outweigh all that is needed.
@@ -219,6 +222,5 @@ for (const rows of [0, 1, 3]) {
     await store.close();
     const read = await rowsRead(database);
     assert.ok(read < bulk / 2, `${read} rows were read`);
-    await database.drop();
   });
 }
