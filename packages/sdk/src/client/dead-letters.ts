@@ -4,6 +4,7 @@ import { instant } from "../model/duration.ts";
 import { checkedKey } from "../model/idempotency-key.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions, defined, oneOf } from "../model/option.ts";
+import { remark } from "../model/remark.ts";
 import type { DeadLetterRequest, Operations } from "../protocol/operations.ts";
 import type { DeadLetterQuery, DeadLetters, DecisionOptions } from "./client.ts";
 
@@ -15,7 +16,7 @@ export function deadLettersOver(operations: Operations): DeadLetters {
       checkOptions(options, decision === "resolve" ? ["note", "idempotencyKey", "output"] : ["note", "idempotencyKey"], decision);
       const { note, idempotencyKey, output } = options;
       await operations.decideDeadLetter(id, decision, {
-        ...(note !== undefined && { note }),
+        ...remark("note", note),
         ...(output !== undefined && { output }),
         ...(idempotencyKey !== undefined && { idempotencyKey: checkedKey(idempotencyKey) }),
       });
@@ -48,7 +49,7 @@ export function deadLettersOver(operations: Operations): DeadLetters {
         decision,
         letters: { ...letterRequest(query), ...(ids !== undefined && { ids }) },
         ...(output !== undefined && { output }),
-        ...(note !== undefined && { note }),
+        ...remark("note", note),
       };
       const batch = defined({ id, idempotencyKey: idempotencyKey === undefined ? undefined : checkedKey(idempotencyKey) });
       return (await operations.decideDeadLetters(operation, batch)).id;

@@ -13,6 +13,7 @@ import type { CompensationDecision } from "../model/history.ts";
 import { checkedKey } from "../model/idempotency-key.ts";
 import { checkName } from "../model/name.ts";
 import { checkOptions, defined } from "../model/option.ts";
+import { remark } from "../model/remark.ts";
 import { failureOfView } from "../protocol/failure-view.ts";
 import type { ClosedResult, HistoryEvent, InstanceSummary, Operations, ResultResponse } from "../protocol/operations.ts";
 import { isClosed } from "../protocol/status.ts";
@@ -63,7 +64,7 @@ export function handleOn<O>(operations: Operations, id: string, runId: string, w
     },
 
     async cancel({ mode, reason } = {}) {
-      await operations.cancel(id, { ...(mode !== undefined && { mode }), ...(reason !== undefined && { reason }) });
+      await operations.cancel(id, { ...(mode !== undefined && { mode }), ...remark("reason", reason) });
     },
 
     retryCompensation: (effect, options) => decided(operations, id, effect, "retry", options),
@@ -73,11 +74,11 @@ export function handleOn<O>(operations: Operations, id: string, runId: string, w
     resolveCompensation: (effect, options) => decided(operations, id, effect, "resolve", options),
 
     async terminate({ reason } = {}) {
-      await operations.terminate(id, reason === undefined ? {} : { reason });
+      await operations.terminate(id, remark("reason", reason));
     },
 
     async pause({ reason } = {}) {
-      await operations.pause(id, reason === undefined ? {} : { reason });
+      await operations.pause(id, remark("reason", reason));
     },
 
     async resume() {
@@ -94,8 +95,8 @@ export function handleOn<O>(operations: Operations, id: string, runId: string, w
       checkOptions(options, ["to", "reason", "runId", "idempotencyKey"], "reset");
       if (options?.to === undefined)
         throw new WovyrError('reset needs `to`: the number of the last event to keep, "first" or "last"', { code: "INVALID_OPTION" });
-      const { to, ...rest } = options;
-      const made = await operations.reset(id, { to, ...keyed(rest) });
+      const { to, reason, ...rest } = options;
+      const made = await operations.reset(id, { to, ...remark("reason", reason), ...keyed(rest) });
       return handleOn<O>(operations, made.id, made.runId, workflow);
     },
 
@@ -114,7 +115,7 @@ async function decided(
   decision: CompensationDecision,
   { note, idempotencyKey }: DecisionOptions = {},
 ): Promise<void> {
-  await operations.decideCompensation(id, effect, decision, { ...idempotency(idempotencyKey), ...(note !== undefined && { note }) });
+  await operations.decideCompensation(id, effect, decision, { ...idempotency(idempotencyKey), ...remark("note", note) });
 }
 
 /** Asks with one key until the handler has ended. */

@@ -10,6 +10,7 @@ import { deadLetterDecisions, deadLetterKinds } from "../model/dead-letter.ts";
 import { errorCodes } from "../model/errors.ts";
 import { failureKinds } from "../model/failure-kind.ts";
 import { priorities } from "../model/priority.ts";
+import { longestRemark } from "../model/remark.ts";
 import { anyValue, choice, durationSchema, nameSchema, timestamp } from "./kinds.ts";
 import { statuses } from "./status.ts";
 
@@ -76,7 +77,7 @@ export const EventBody = Type.Object({ payload: Type.Optional(anyValue) }, { ...
 
 export const InputBody = Type.Object({ input: Type.Optional(anyValue) }, { ...strict, $id: "Input" });
 
-const reason = Type.Optional(Type.String({ maxLength: 1_000 }));
+const reason = Type.Optional(Type.String({ maxLength: longestRemark }));
 
 export const CancelBody = Type.Object(
   { mode: Type.Optional(choice(["graceful", "immediate", "compensate"])), reason },
@@ -86,7 +87,9 @@ export const CancelBody = Type.Object(
 export const TerminateBody = Type.Object({ reason }, { ...strict, $id: "Terminate" });
 
 export const DecisionBody = Type.Object(
-  { note: Type.Optional(Type.String({ maxLength: 1_000, description: "a text of 1,000 characters at most: why; kept in history" })) },
+  {
+    note: Type.Optional(Type.String({ maxLength: longestRemark, description: "a text of 1,000 characters at most: why; kept in history" })),
+  },
   { ...strict, $id: "Decision" },
 );
 

@@ -301,3 +301,25 @@ test("a crash at any write of a pause and a resumption loses nothing and repeats
   });
   assert.ok(crashes > 8, String(crashes));
 });
+
+test("what is said about an operation is 1,000 characters at most, and nothing is done when it is more", async () => {
+  await inCase({ workflows: [notebook] }, async (env) => {
+    const run = await env.start(notebook);
+    await run.send(Note, "a");
+    const before = await typesOf(env, run.id);
+    const [longest, reason] = ["x".repeat(1_000), "x".repeat(1_001)];
+    for (const operation of [
+      () => run.pause({ reason }),
+      () => run.cancel({ reason }),
+      () => run.terminate({ reason }),
+      () => run.reset({ to: "first", reason }),
+      () => run.skipCompensation("0", { note: reason }),
+      () => env.client.deadLetters.retry("a", { note: reason }),
+      () => run.pause({ reason: 1 as unknown as string }),
+    ])
+      await assert.rejects(operation(), code("INVALID_OPTION"));
+    assert.deepEqual(await typesOf(env, run.id), before);
+    await run.pause({ reason: longest });
+    assert.equal((await run.describe()).paused?.reason, longest);
+  });
+});
