@@ -9,7 +9,7 @@ import { decodePayload } from "../model/payload.ts";
 import type { HistoryEvent, StreamItem } from "../protocol/operations.ts";
 import { isClosingEvent } from "../protocol/status.ts";
 import { type ServerSentEvent, serverSentEvents } from "./event-source.ts";
-import { pause, retrying } from "./retry.ts";
+import { patiently, pause, retrying } from "./retry.ts";
 import type { Transport } from "./transport.ts";
 
 type Position = { readonly runId: string; readonly seq: number };
@@ -30,7 +30,7 @@ export async function* streamItems(
   try {
     for (let fruitless = 0; fruitless < maxAttempts; fruitless++) {
       if (fruitless > 0) await pause(Math.random() * initialDelay * 2 ** fruitless, signal);
-      const response = await retrying(transport.retry, signal, () => transport.open(path, last, signal));
+      const response = await retrying(patiently(transport.retry, 0), signal, () => transport.open(path, last, signal));
       if (response.status === 204 || response.body === null) return;
       for await (const item of unlessBroken(response.body, signal)) {
         last = `${item.runId}:${item.event.seq}`;

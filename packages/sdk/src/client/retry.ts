@@ -10,7 +10,7 @@ import { ApiError } from "../model/errors.ts";
 import { checkOptions, wholeNumber } from "../model/option.ts";
 
 export type RetryOptions = {
-  /** Default 5; 1 means never again. */
+  /** Default 5, and for what waits (results, updates, streams) as many as `maxDuration` allows; 1 means never again. */
   readonly maxAttempts?: number | undefined;
   /** For all tries together; default 30 s. */
   readonly maxDuration?: Duration | undefined;
@@ -22,6 +22,8 @@ export type RetryOptions = {
 
 export type Retry = {
   readonly maxAttempts: number;
+  /** Of calls that wait for something. */
+  readonly maxWaitingAttempts: number;
   readonly maxDuration: number;
   readonly initialDelay: number;
   readonly maxDelay: number;
@@ -30,13 +32,22 @@ export type Retry = {
 /** Throws INVALID_OPTION or INVALID_DURATION. */
 export function retryOf(options: RetryOptions = {}): Retry {
   checkOptions(options, ["maxAttempts", "maxDuration", "initialDelay", "maxDelay"], "retry");
+  const given = options.maxAttempts === undefined ? undefined : wholeNumber(options.maxAttempts, 1, "retry.maxAttempts");
   return {
-    maxAttempts: wholeNumber(options.maxAttempts ?? 5, 1, "retry.maxAttempts"),
+    maxAttempts: given ?? 5,
+    maxWaitingAttempts: given ?? Number.POSITIVE_INFINITY,
     maxDuration: milliseconds(options.maxDuration ?? 30_000, "retry.maxDuration"),
     initialDelay: milliseconds(options.initialDelay ?? 100, "retry.initialDelay"),
     maxDelay: milliseconds(options.maxDelay ?? 5_000, "retry.maxDelay"),
   };
 }
+
+/** For a call that waits for so many milliseconds: it is not lost when the server is away for a moment. */
+export const patiently = (retry: Retry, wait: number): Retry => ({
+  ...retry,
+  maxAttempts: retry.maxWaitingAttempts,
+  maxDuration: retry.maxDuration + wait,
+});
 
 /** What `attempt` resolves with, or the error of its last try. */
 export async function retrying<T>(retry: Retry, signal: AbortSignal | undefined, attempt: (tries: number) => Promise<T>): Promise<T> {
@@ -54,7 +65,7 @@ export async function retrying<T>(retry: Retry, signal: AbortSignal | undefined,
 }
 
 /** Milliseconds, always finite: the power is bounded, because zero times infinity is no number. */
-export function delayAfter(retry: Retry, tries: number, retryAfter: number | undefined): number {
+export function delayAfter(retry: Pick<Retry, "initialDelay" | "maxDelay">, tries: number, retryAfter: number | undefined): number {
   const jittered = Math.random() * Math.min(retry.maxDelay, retry.initialDelay * 2 ** Math.min(tries - 1, 60));
   return retryAfter === undefined ? jittered : retryAfter + Math.min(jittered, retry.initialDelay);
 }

@@ -9,7 +9,7 @@ import { decodePayload } from "../model/payload.ts";
 import { headerNames, mediaTypes } from "../protocol/media.ts";
 import { errorOfProblem } from "../protocol/problem.ts";
 import type { HttpAnswer, SendRequest } from "./exchange.ts";
-import { type Retry, retrying } from "./retry.ts";
+import { patiently, type Retry, retrying } from "./retry.ts";
 
 export type TransportOptions = {
   /** Without a slash at its end. */
@@ -59,7 +59,7 @@ export class Transport {
   call(exchange: Exchange): Promise<Reply> {
     const { retry } = this.#options;
     if (exchange.once === true) return this.#once(exchange, 1);
-    const patient = exchange.wait === undefined ? retry : { ...retry, maxDuration: retry.maxDuration + exchange.wait };
+    const patient = exchange.wait === undefined ? retry : patiently(retry, exchange.wait);
     return retrying(patient, exchange.signal, (tries) => this.#once(exchange, tries));
   }
 
@@ -71,7 +71,11 @@ export class Transport {
     };
     const response = await this.#reach(path, 1, signal, (url) => this.#options.fetch(url, { method: "GET", headers, signal }));
     if (response.status >= 400)
-      throw refusal({ status: response.status, header: (name) => response.headers.get(name), text: await response.text().catch(() => "") });
+      throw refusal(`${this.#options.url}${path}`, {
+        status: response.status,
+        header: (name) => response.headers.get(name),
+        text: await response.text().catch(() => ""),
+      });
     return response;
   }
 
@@ -93,7 +97,7 @@ export class Transport {
       const answer = await this.#reach(path, tries, signal, (url) =>
         this.#options.send({ url, method, headers, body, signal: limit.signal }),
       );
-      if (answer.status >= 400 && !accepted?.includes(answer.status)) throw refusal(answer);
+      if (answer.status >= 400 && !accepted?.includes(answer.status)) throw refusal(`${this.#options.url}${path}`, answer);
       return {
         status: answer.status,
         header: answer.header,
@@ -129,8 +133,8 @@ function answerOf(text: string, url: string): unknown {
   }
 }
 
-function refusal({ status, header, text }: HttpAnswer): ApiError {
-  return errorOfProblem(status, parsed(text), retryAfterOf(header(headerNames.retryAfter)));
+function refusal(url: string, { status, header, text }: HttpAnswer): ApiError {
+  return errorOfProblem(status, parsed(text), retryAfterOf(header(headerNames.retryAfter)), url);
 }
 
 function parsed(text: string): unknown {

@@ -57,17 +57,20 @@ export function retryAfterOf(error: unknown, problem: Problem): number | undefin
   return problem.status === 429 || problem.status === 503 ? 1_000 : undefined;
 }
 
-/** The error that a problem of the server stands for; `body` is whatever came. */
-export function errorOfProblem(status: number, body: unknown, retryAfter?: number): ApiError {
+/** The error that a problem of the server stands for; `body` is whatever came, `from` is who answered. */
+export function errorOfProblem(status: number, body: unknown, retryAfter?: number, from = "The server"): ApiError {
   const problem: Partial<Problem> = typeof body === "object" && body !== null ? body : {};
   const code = typeof problem.code === "string" ? problem.code : codeOfStatus(status);
-  return new ApiError(typeof problem.detail === "string" ? problem.detail : `The server answered with status ${status}`, {
-    code,
-    status,
-    retryable: typeof problem.retryable === "boolean" ? problem.retryable : gatewayStatuses.has(status),
-    errors: Array.isArray(problem.errors) ? problem.errors : [],
-    retryAfter,
-  });
+  return new ApiError(
+    typeof problem.detail === "string" ? problem.detail : `${from} answered with status ${status}, and not as a Wovyr server does`,
+    {
+      code,
+      status,
+      retryable: typeof problem.retryable === "boolean" ? problem.retryable : gatewayStatuses.has(status),
+      errors: Array.isArray(problem.errors) ? problem.errors : [],
+      retryAfter,
+    },
+  );
 }
 
 // What stands between client and server answers with these when the server does not.

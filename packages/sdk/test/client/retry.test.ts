@@ -109,6 +109,32 @@ test("a server that is not there is named, with the reason", async () => {
   assert.ok(error.cause instanceof Error);
 });
 
+test("a call that waits is not lost when the server is away for longer than other calls are tried", async (context) => {
+  let asked = 0;
+  const { url } = await loopback(context, (response) => {
+    asked += 1;
+    if (asked <= 8) send(response, 503, {});
+    else send(response, 404, { code: "INSTANCE_NOT_FOUND", detail: "it is not there", retryable: false });
+  });
+  const handle = createClient({ url, retry: { initialDelay: 1, maxDelay: 1 } }).handle("a");
+  await assert.rejects(handle.result(), { code: "INSTANCE_NOT_FOUND" });
+  assert.equal(asked, 9);
+  asked = 0;
+  await assert.rejects(handle.describe(), {
+    code: "UNREACHABLE",
+    message: `${url}/v1/instances/a answered with status 503, and not as a Wovyr server does`,
+  });
+  assert.equal(asked, 5);
+  asked = 0;
+  await assert.rejects(
+    createClient({ url, retry: { initialDelay: 1, maxAttempts: 2 } })
+      .handle("a")
+      .result(),
+    { code: "UNREACHABLE" },
+  );
+  assert.equal(asked, 2);
+});
+
 test("a server that does not answer is given up", async (context) => {
   const { url, seen } = await loopback(context, () => undefined);
   const client = createClient({ url, requestTimeout: 30, retry: { ...quick, maxAttempts: 2 } });

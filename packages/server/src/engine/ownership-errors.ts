@@ -7,8 +7,9 @@ export const notOwner = (): ApiError =>
 
 /** Asked again, it is the same: no node of this group ever owns it. */
 export const ofOtherGroup = (what: string, group: string): ApiError =>
-  new ApiError(`${what} belongs to another group of orchestrators than this one's, "${group}"; ask one of those.`, {
+  new ApiError(`${what} is not of group "${group}", which this orchestrator is of: ask one of its own group.`, {
     code: "NOT_OWNER",
+    status: 421,
     retryable: false,
   });
 

@@ -1,9 +1,18 @@
 /** Waiting by the engine's clock. */
 import type { Clock } from "./ports/clock.ts";
 
-/** Resolves after so many milliseconds. */
-export function pause(clock: Clock, milliseconds: number): Promise<void> {
-  return new Promise((resolve) => void clock.wakeAt(clock.now() + milliseconds, resolve));
+/** Resolves after so many milliseconds, or when the signal is aborted. */
+export function pause(clock: Clock, milliseconds: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = () => {
+      cancel();
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = clock.wakeAt(clock.now() + milliseconds, end);
+    signal?.addEventListener("abort", end, { once: true });
+  });
 }
 
 /** True when the promise was kept within so many milliseconds; rejects when it was broken by then. */

@@ -140,7 +140,7 @@ export class Placement {
     if (known === undefined || member === undefined || member.leaseUntil - known.leaseUntil < livedOn) return;
     const { url = "" } = member;
     this.complain(
-      `node ${node} is not reached at ${url}, though it lives: ${reasonOf(error)}; check its \`cluster.url\`, and the network between them`,
+      `node ${node} is not reached at ${url}, though it lives: ${reasonOf(error)}; check its \`cluster.url\`, the network between them, and whether either has more to do than it manages`,
       member,
       `${node} ${url}`,
     );

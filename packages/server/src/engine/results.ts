@@ -17,7 +17,10 @@ import {
 } from "@wovyr/sdk/internal";
 import { restOfChain } from "./chain.ts";
 import type { Engine } from "./engine.ts";
+import type { Instance } from "./instance.ts";
+import { pause } from "./pause.ts";
 import type { InstanceRow } from "./ports/store.ts";
+import { strangerPause } from "./stream.ts";
 import type { Tenancy } from "./tenancy.ts";
 import { statusOf } from "./views.ts";
 
@@ -39,19 +42,22 @@ export class Results {
   ): Promise<ResultResponse> {
     const engine = this.#tenancy.engine();
     const known = options.runId === undefined ? engine.table.open(this.#tenancy.tenant, id) : engine.table.get(options.runId);
-    const inMemory =
-      known !== undefined && known.identity.tenant === this.#tenancy.tenant && known.identity.id === id && known.create === undefined
-        ? known
-        : undefined;
-    const run = inMemory?.identity.run ?? (await this.#row(engine, id, options.runId)).run;
     const { clock } = engine.options;
     const deadline = clock.now() + (options.wait ?? 0);
-    let result = await this.#resultOfRun(engine, id, run, options.wait ?? 0, options.signal, inMemory !== undefined);
+    let result: LinkedResult;
+    if (known !== undefined && this.#willTell(known, id) && options.wait !== undefined && options.wait > 0)
+      result = await this.#awaitResult(engine, id, known.identity.run, options.wait, options.signal, false);
+    else result = await this.#resultOfRow(engine, await this.#row(engine, id, options.runId), options.wait ?? 0, options.signal);
     while (result.continuedTo !== undefined) {
       const next = await this.#row(engine, id, result.continuedTo);
-      result = await this.#resultOfRun(engine, id, next.run, Math.max(0, deadline - clock.now()), options.signal, false);
+      result = await this.#resultOfRow(engine, next, Math.max(0, deadline - clock.now()), options.signal);
     }
     return result;
+  }
+
+  /** Whether a run in memory is the one that is asked about, and its end is still to be told. */
+  #willTell({ identity, create, state }: Instance, id: string): boolean {
+    return identity.tenant === this.#tenancy.tenant && identity.id === id && create === undefined && !state.closed;
   }
 
   /** A run of an instance, or one that goes on where that was. Throws INSTANCE_NOT_FOUND. */
@@ -66,19 +72,25 @@ export class Results {
     }
   }
 
-  async #resultOfRun(
-    engine: Engine,
-    id: string,
-    run: string,
-    wait: number,
-    signal: AbortSignal | undefined,
-    inMemory: boolean,
-  ): Promise<LinkedResult> {
-    if (!inMemory || wait <= 0) {
+  async #resultOfRow(engine: Engine, row: InstanceRow, wait: number, signal: AbortSignal | undefined): Promise<LinkedResult> {
+    const { id, run, shard } = row;
+    const now = await this.#resultIn(engine, row);
+    if (isClosedResult(now) || wait <= 0) return now;
+    if (shard !== engine.shardOf(this.#tenancy.tenant, id)) return this.#watchedResult(engine, id, run, wait, signal);
+    return this.#awaitResult(engine, id, run, wait, signal, true);
+  }
+
+  /** Of a run of another group, whose end nobody tells here: the store is looked at. */
+  async #watchedResult(engine: Engine, id: string, run: string, wait: number, signal: AbortSignal | undefined): Promise<LinkedResult> {
+    const { clock } = engine.options;
+    const deadline = clock.now() + wait;
+    for (;;) {
+      await pause(clock, Math.max(0, Math.min(strangerPause, deadline - clock.now())), signal);
+      signal?.throwIfAborted();
+      if (engine.unavailable !== undefined) throw engine.unavailable;
       const now = await this.#resultNow(engine, id, run);
-      if (isClosedResult(now) || wait <= 0) return now;
+      if (isClosedResult(now) || clock.now() >= deadline) return now;
     }
-    return this.#awaitResult(engine, id, run, wait, signal, !inMemory);
   }
 
   #awaitResult(
@@ -126,7 +138,11 @@ export class Results {
   }
 
   async #resultNow(engine: Engine, id: string, run: string): Promise<LinkedResult> {
-    const row = await this.#row(engine, id, run);
+    return this.#resultIn(engine, await this.#row(engine, id, run));
+  }
+
+  async #resultIn(engine: Engine, row: InstanceRow): Promise<LinkedResult> {
+    const { id } = row;
     const status = statusOf(row);
     if (!isClosed(status)) return { id, runId: row.run, status };
     const last = await engine.options.store.readLastTurn(row);

@@ -27,7 +27,7 @@ import { statusOf } from "./views.ts";
 
 export const maxBatch = 1_000;
 /** How long a start waits for the end of the singleton that it has cancelled, in milliseconds. */
-const singletonPatience = 20_000;
+const singletonPatience = 4_000;
 
 /** How the run that was started ended; another one may go on from it. */
 type FirstResult = ReturnType<typeof closedResult>;
@@ -49,20 +49,25 @@ export class Starting {
 
   async start(request: StartRequest): Promise<StartResponse> {
     const key = request.idempotencyKey;
-    if (key === undefined) return this.#startOnce(request);
+    if (key === undefined) return this.#startOnce(request, this.#busyFrom());
     const inFlight = JSON.stringify([this.#tenancy.tenant, request.workflow, key]);
     const running = this.#startsInFlight.get(inFlight);
     if (running !== undefined) {
       await running.catch(() => {});
       return this.start(request);
     }
-    const started = this.#startOnce(request);
+    const started = this.#startOnce(request, this.#busyFrom());
     this.#startsInFlight.set(inFlight, started);
     try {
       return await started;
     } finally {
       this.#startsInFlight.delete(inFlight);
     }
+  }
+
+  /** Until when a start waits for the end of singletons whose places it takes. */
+  #busyFrom(): number {
+    return this.#tenancy.engine().now() + singletonPatience;
   }
 
   async startBatch(requests: readonly StartRequest[]): Promise<readonly BatchItem[]> {
@@ -79,7 +84,7 @@ export class Starting {
     );
   }
 
-  async #startOnce(request: StartRequest): Promise<StartResponse> {
+  async #startOnce(request: StartRequest, busyFrom: number): Promise<StartResponse> {
     const engine = this.#tenancy.acting();
     const refusal = engine.admission.refusal;
     if (refusal !== undefined) throw refusal;
@@ -95,7 +100,7 @@ export class Starting {
       engine.table.open(this.#tenancy.tenant, id) !== undefined &&
       start.create.startKey === undefined
     )
-      return this.#taken(engine, definition, start, request, () => this.#startOnce(request));
+      return this.#taken(engine, definition, start, request, busyFrom, () => this.#startOnce(request, busyFrom));
     const wait = request.wait ?? 0;
     const result = wait > 0 ? this.#resultOf(engine, start, wait, request.signal) : undefined;
     let status: Status = "Running";
@@ -109,7 +114,8 @@ export class Starting {
       });
     } catch (error) {
       result?.giveUp();
-      if (error instanceof StartRefused) return this.#taken(engine, definition, start, request, () => this.#startOnce(request));
+      if (error instanceof StartRefused)
+        return this.#taken(engine, definition, start, request, busyFrom, () => this.#startOnce(request, busyFrom));
       throw error;
     }
     const first = await result?.promise;
@@ -138,7 +144,7 @@ export class Starting {
   }
 
   /** Makes a run durable for whoever will own it: its start is in its inbox. */
-  async startWithoutOwner(request: StartRequest): Promise<StartResponse> {
+  async startWithoutOwner(request: StartRequest, busyFrom = this.#busyFrom()): Promise<StartResponse> {
     const engine = this.#tenancy.engine();
     const { registry, store, clock, limits } = engine.options;
     const definition = registry.forStart(request.workflow, request.version);
@@ -170,7 +176,8 @@ export class Starting {
       ),
       ...(startKey !== undefined && { startKey }),
     });
-    if (outcome !== "done") return this.#taken(engine, definition, start, request, () => this.startWithoutOwner(request));
+    if (outcome !== "done")
+      return this.#taken(engine, definition, start, request, busyFrom, () => this.startWithoutOwner(request, busyFrom));
     engine.wakeUps.arrived({ tenant: this.#tenancy.tenant, run, shard });
     return { id, runId: run, status: "Running", created: true, replayed: false };
   }
@@ -238,6 +245,7 @@ export class Starting {
     definition: WorkflowDefinition,
     start: Start,
     request: StartRequest,
+    busyFrom: number,
     again: () => Promise<StartResponse>,
   ): Promise<StartResponse> {
     const { store } = engine.options;
@@ -270,7 +278,7 @@ export class Starting {
     if (open.workflow === workflow) {
       const { onConflict = definition.singleton?.onConflict } = request;
       if (onConflict === "return" || onConflict === "skip") return this.#existing(open, false, request);
-      if (onConflict === "cancel") return this.#inPlaceOf(open, request, again);
+      if (onConflict === "cancel") return this.#inPlaceOf(engine, open, request, busyFrom, again);
     }
     throw instanceExists(id, open);
   }
@@ -302,7 +310,13 @@ export class Starting {
   }
 
   /** A singleton is cancelled, and another one takes its place when it has ended. */
-  async #inPlaceOf(open: InstanceRow, request: StartRequest, again: () => Promise<StartResponse>): Promise<StartResponse> {
+  async #inPlaceOf(
+    engine: Engine,
+    open: InstanceRow,
+    request: StartRequest,
+    busyFrom: number,
+    again: () => Promise<StartResponse>,
+  ): Promise<StartResponse> {
     const reason = "cancelled by a start of the same singleton, which takes its place";
     await this.#anywhere()
       .cancel(open.id, { runId: open.run, reason })
@@ -312,7 +326,7 @@ export class Starting {
     const { signal } = request;
     const ended = await this.#anywhere().result(open.id, {
       runId: open.run,
-      wait: singletonPatience,
+      wait: Math.max(0, busyFrom - engine.now()),
       ...(signal !== undefined && { signal }),
     });
     if (isClosedResult(ended)) return again();

@@ -3,11 +3,14 @@ import { ApiError } from "@wovyr/sdk";
 import { isClosingEvent, type StreamItem, turnView } from "@wovyr/sdk/internal";
 import type { Engine } from "./engine.ts";
 import type { CommittedTurn } from "./event-hub.ts";
+import { pause } from "./pause.ts";
 import type { InstanceRow } from "./ports/store.ts";
 
 const turnsPerRead = 200;
 /** Turns that a slow reader may fall behind; then it reads from the store again. */
 const maxBacklog = 1_000;
+/** How often the store is looked at for what becomes of a run of another group, in milliseconds: nobody tells it here. */
+export const strangerPause = 1_000;
 
 export async function* followRun(
   engine: Engine,
@@ -16,6 +19,7 @@ export async function* followRun(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<StreamItem> {
   const { run } = row;
+  const isStranger = row.shard !== engine.shardOf(row.tenant, row.id);
   let live: CommittedTurn[] = [];
   let overflowed = false;
   let ended = false;
@@ -49,6 +53,11 @@ export async function* followRun(
       while (!overflowed) {
         if (signal?.aborted === true) return;
         const turn = live.shift();
+        if (turn === undefined && isStranger) {
+          await pause(engine.options.clock, strangerPause, signal);
+          if (engine.unavailable !== undefined) throw engine.unavailable;
+          break;
+        }
         if (turn === undefined) {
           if (ended || !engine.ownership.owns(row.shard))
             throw (

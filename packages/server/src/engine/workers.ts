@@ -59,5 +59,5 @@ function queuesOf({ state, queues }: About): readonly string[] {
 function infoOf({ id, about, seenAt, isOverdue }: KnownWorker): WorkerInfo {
   const { state, queues, labels = [], running = 0, ...rest } = JSON.parse(about) as About;
   const isLost = isOverdue && state !== "Stopped";
-  return { id, ...rest, state: isLost ? "Lost" : state, queues, labels, running, lastSeenAt: new Date(seenAt) };
+  return { id, ...rest, state: isLost ? "Lost" : state, queues, labels, running: isLost ? 0 : running, lastSeenAt: new Date(seenAt) };
 }

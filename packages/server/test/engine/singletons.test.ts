@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { activity, child, event, Type, workflow } from "@wovyr/sdk";
+import { activity, child, event, sleep, Type, workflow } from "@wovyr/sdk";
 import { Gate } from "@wovyr/testing";
 import { inCase } from "./case.ts";
 
@@ -77,6 +77,22 @@ test("with cancel the run that is open is cancelled, and a start takes its place
     gate.open("a", "nobody hears it");
     gate.open("a", "2");
     assert.equal(await second.result(), "2");
+  });
+});
+
+test("one that does not end in time is said to be busy; asked again, its place is taken", async () => {
+  const slow = workflow("slow", { singleton: { onConflict: "cancel" } }, async function* (n: number) {
+    try {
+      yield* sleep("1d");
+    } finally {
+      if (n === 1) yield* sleep("6s");
+    }
+  });
+  await inCase({ workflows: [slow] }, async (env) => {
+    await env.start(slow, 1);
+    await assert.rejects(env.start(slow, 2), { code: "SINGLETON_BUSY", retryable: true });
+    const second = await env.start(slow, 2);
+    await second.cancel();
   });
 });
 
