@@ -203,7 +203,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/server/src/engine/recovery.ts",
     find: "  await eachMessage(engine, shards, (message) => engine.deliverMessage(message));\n  await eachPage",
     replace: "  await eachPage",
-    tests: [explored, engine],
+    tests: ["packages/server/test/recovery/inbox.test.ts"],
   },
   {
     name: "forget busy runs on recovery",
