@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Flush, StoreUnavailableError, type TurnWrite } from "../../src/engine/ports/store.ts";
 import { commit } from "../../src/store/sql/commit.ts";
+import { aloneStatement } from "../../src/store/sql/commit-alone.ts";
 import { DriverError, type SqlDriver, type SqlValue } from "../../src/store/sql/driver.ts";
 
 function turn(run: string): TurnWrite {
@@ -38,12 +39,13 @@ function driver(answer: (runs: readonly string[], call: number) => string | unde
   const asked: string[][] = [];
   return {
     asked,
-    async query(_lane: string, _text: string, params: readonly SqlValue[]) {
-      const runs = String(params[5]).split("\u001f").slice(0, -1);
+    async query(_lane: string, text: string, params: readonly SqlValue[]) {
+      const isAlone = text === aloneStatement;
+      const runs = isAlone ? [String(params[3])] : String(params[5]).split("\u001f").slice(0, -1);
       asked.push(runs);
       const code = answer(runs, asked.length);
       if (code !== undefined) throw new DriverError(`failed with ${code}`, { code, answered: /^[0-9A-Z]{5}$/.test(code) });
-      return [[null, null]];
+      return [isAlone ? [true] : [null, null]];
     },
     script: () => Promise.reject(new Error("not asked for")),
     close: () => Promise.resolve(),

@@ -65,7 +65,7 @@ describe("a Postgres store whose connections fail", () => {
     const lost = next(at, first, { nonce: "lost", timers: [{ effect: "1", due: 7 }] });
     await whileShardsAreLocked(async () => {
       const flush = commit(at, lost);
-      await waitingFor("commit_1", 1);
+      await waitingFor("commit_%1", 1);
       proxy.dropClients();
       await assert.rejects(flush, StoreUnavailableError);
       assert.equal(await untilAvailable(() => tailOf(at, first.run)), 2, "the tail that a writer in doubt reads again");
@@ -86,12 +86,12 @@ describe("a Postgres store whose connections fail", () => {
     let retry: Promise<readonly string[]> | undefined;
     await whileShardsAreLocked(async () => {
       const flush = commit(at, lost);
-      await waitingFor("commit_1", 1);
+      await waitingFor("commit_%1", 1);
       proxy.dropClients();
       await assert.rejects(flush, StoreUnavailableError);
       await untilAvailable(() => store.ping());
       retry = untilAvailable(() => commit(at, { ...lost, nonce: "retry" }));
-      await waitingFor("commit_1", 2);
+      await waitingFor("commit_%1", 2);
     });
     const done = await retry;
     await waitForTail(first.run, 4);
@@ -104,7 +104,7 @@ describe("a Postgres store whose connections fail", () => {
     const turn = next(at, first);
     await whileShardsAreLocked(async () => {
       const flush = assert.rejects(commit(at, turn), StoreUnavailableError);
-      const [pid] = await waitingFor("commit_1", 1);
+      const [pid] = await waitingFor("commit_%1", 1);
       await database.admin`select pg_terminate_backend(${pid ?? 0})`;
       await flush;
     });
@@ -138,7 +138,7 @@ describe("a Postgres store whose connections fail", () => {
     await database.admin.begin(async (sql) => {
       await sql`select from wovyr.instances where run = ${turn.run} for update`;
       flush = commit(here, next(here, turn));
-      await waitingFor("commit_1", 1);
+      await waitingFor("commit_%1", 1);
       // Of the shard that the flush holds nothing is taken yet; the other one is.
       assert.deepEqual(
         (await claim(here, "taker", { dead: [here.owner] })).granted.map((each) => each.shard),
@@ -158,7 +158,7 @@ describe("a Postgres store whose connections fail", () => {
     await database.admin.begin(async (sql) => {
       await sql`update wovyr.shards set epoch = epoch + 1, owner = 'taker' where id in ${sql([...here.shards])}`;
       flush = commit(here, next(here, turn));
-      const first = await Promise.race([flush.then(() => "committed"), waitingFor("commit_1", 1).then(() => "waits")]);
+      const first = await Promise.race([flush.then(() => "committed"), waitingFor("commit_%1", 1).then(() => "waits")]);
       assert.equal(first, "waits");
     });
     assert.deepEqual(await flush, []);

@@ -66,7 +66,7 @@ describe("publishers and waiters", () => {
     await database.admin.begin(async (sql) => {
       await sql`select from wovyr.instances where run = ${blocked.run} for update`;
       flush = store.commit({ fence: at.fence, turns: [next(at, blocked), waiter] });
-      await waitingFor("commit_1", "transactionid");
+      await waitingFor("commit_%1", "transactionid");
       published = store.publish(publication(at, { key }));
       const first = await Promise.race([published.then(() => "published"), waitingFor("publish_1", "advisory").then(() => "waits")]);
       assert.equal(first, "waits");
@@ -89,7 +89,7 @@ describe("publishers and waiters", () => {
       published = store.publish(event);
       await waitingFor("publish_1", "transactionid");
       flush = store.commit({ fence: at.fence, turns: [waiter] });
-      const first = await Promise.race([flush.then(() => "committed"), waitingFor("commit_1", "advisory").then(() => "waits")]);
+      const first = await Promise.race([flush.then(() => "committed"), waitingFor("commit_%1", "advisory").then(() => "waits")]);
       assert.equal(first, "waits");
       // Whoever waits for nothing with a key does not care.
       assert.equal((await commit(at, firstTurn(at, { waits: waitsFor() }))).length, 1);

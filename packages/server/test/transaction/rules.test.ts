@@ -94,7 +94,7 @@ test("a start over another door waits for the transaction that starts its id, an
       await startIn(tx, account, "a", { id: ends });
       second = client.start(account, "b", { id: ends });
       second.catch(() => {});
-      await waiting("commit_1");
+      await waiting("commit_%1");
       if (ends === "rolls-back") throw new Error("undone");
     });
     if (ends === "commits") {
