@@ -4,14 +4,14 @@
  * 1. One has its turn at a time, and those that wait are not recorded as begun: they are not lost with the one that ends the process.
  * 2. None has its turn before a recovery has found all of them: those that were lost least come first, so that a process that dies again and again does not
  *    take the same one with it.
- * 3. One waits before its turn, and longer after each loss, as what crashes in a loop is started again: a process that is killed from outside gets on with all
- *    else first, and takes nobody with it who is innocent as long as it lives for less than that.
+ * 3. One waits before its turn, and much longer before its last, as what crashes in a loop is started again: a process that is killed from outside gets on
+ *    with all else first, and blames nobody who is innocent as long as it lives for less than that.
  */
 import { suspectLosses } from "@wovyr/sdk/internal";
 import { type Attempt, attemptKey } from "./attempt.ts";
 import type { Clock } from "./ports/clock.ts";
 
-/** Milliseconds that an activity waits that has become suspect; twice as long after every further loss. */
+/** Milliseconds that an activity waits that has become suspect; ten times as long after every further loss. */
 const firstDelay = 1_000;
 
 type Suspect = { readonly attempt: Attempt; readonly from: number };
@@ -44,7 +44,7 @@ export class Suspects {
   add(attempt: Attempt): void {
     const { losses } = attempt.activity;
     const before = this.#waiting.findLastIndex((other) => other.attempt.activity.losses <= losses);
-    this.#waiting.splice(before + 1, 0, { attempt, from: this.#clock.now() + firstDelay * 2 ** (losses - suspectLosses) });
+    this.#waiting.splice(before + 1, 0, { attempt, from: this.#clock.now() + firstDelay * 10 ** (losses - suspectLosses) });
     this.#due();
   }
 

@@ -312,7 +312,7 @@ test("a pause ends when the time of all attempts is over, or that of the run", a
     const again = await env.start(limited);
     await env.advance("50m");
     await env.client.deadLetters.retry((await onlyLetter(env)).id);
-    await env.advance("2s");
+    await env.advance("10s");
     await env.advance("20m");
     await assert.rejects(again.result(), /scheduleToClose/);
     assert.deepEqual(await letters(env), []);
@@ -531,7 +531,7 @@ test("a decision on an activity that keeps ending its process: it runs alone, an
     const live = async () => {
       for (let lives = 0; lives < 10; lives += 1) {
         // As long as what is suspect waits.
-        await env.advance("2s");
+        await env.advance("10s");
         if (env.running) return;
         await env.restart();
       }

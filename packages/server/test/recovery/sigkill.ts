@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { endOfCase } from "./checks.ts";
+import { attemptsOf, endOfCase } from "./checks.ts";
 import { freePort } from "./free-port.ts";
 import { ground, type StoreKind } from "./ground.ts";
 import { startLoad } from "./load.ts";
@@ -44,7 +44,8 @@ export async function killedUnderLoad(context: TestContext, kind: StoreKind, { k
   const lost = [...ledger.turns.values()]
     .flatMap((turns) => turns.flatMap(({ events }) => events))
     .filter(({ type }) => type === "AttemptLost");
+  const most = Math.max(0, ...[...attemptsOf(ledger).values()].map(({ lost }) => lost));
   console.log(
-    `${kind}: ${started} runs (${ledger.runs.length} with their children), ${executions(place.directory).length} executions, ${lost.length} attempts lost in ${killed} kills`,
+    `${kind}: ${started} runs (${ledger.runs.length} with their children), ${executions(place.directory).length} executions, ${lost.length} attempts lost in ${killed} kills, one of them ${most} times`,
   );
 }
