@@ -3,17 +3,21 @@
  * hundreds, which an orchestrator would spend most of its start on loading.
  *
  * 1. Every file that a package's `exports` and `imports` name is built from the source that stands beside it there.
- * 2. What belongs to other packages is left to them.
+ * 2. What belongs to other packages is left to them, but for what would be most of a start (`bundled`): its license goes with it.
  */
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
-import { build } from "esbuild";
+import { fileURLToPath } from "node:url";
+import { build, type Plugin } from "esbuild";
 import { threads } from "./threads.ts";
 
 const root = join(import.meta.dirname, "..");
 const packages = ["sdk", "server", "testing"];
+
+/** Packages of very many small modules, by the one of ours whose code they become part of: whoever needs them takes them from there. */
+const bundled: Readonly<Record<string, readonly string[]>> = { sdk: ["@sinclair/typebox"] };
 
 type Conditions = { readonly [condition: string]: string | Conditions };
 
@@ -34,6 +38,19 @@ function removeOldCode(directory: string): void {
     if (/\.js(\.map)?$/.test(name)) rmSync(join(directory, name));
 }
 
+function bundling(names: readonly string[]): Plugin {
+  return {
+    name: "bundled packages",
+    setup({ onResolve }) {
+      for (const name of names)
+        onResolve({ filter: new RegExp(`^${name}(/|$)`) }, ({ path }) => ({
+          path: fileURLToPath(import.meta.resolve(path)),
+          sideEffects: false,
+        }));
+    },
+  };
+}
+
 const compiler = createRequire(import.meta.url).resolve("typescript/bin/tsc");
 execFileSync(process.execPath, [compiler, "-b", ...packages.map((name) => join(root, "packages", name))], { stdio: "inherit" });
 for (const name of packages) {
@@ -50,9 +67,12 @@ for (const name of packages) {
     platform: "node",
     target: "node20",
     packages: "external",
+    plugins: [bundling(bundled[name] ?? [])],
     external: ["#*"],
     sourcemap: true,
     sourcesContent: false,
     logLevel: "warning",
   });
+  for (const dependency of bundled[name] ?? [])
+    copyFileSync(join(root, "node_modules", dependency, "license"), join(directory, "dist", `LICENSE-${basename(dependency)}`));
 }

@@ -1,6 +1,6 @@
 // Definitions
 
-export { Type } from "@sinclair/typebox";
+export { FormatRegistry, Type, TypeRegistry } from "@sinclair/typebox";
 export {
   type Activity,
   type ActivityContract,

@@ -1,5 +1,7 @@
 /** The seam for Wovyr's own packages: no promise of stability. */
 
+export { TypeCompiler } from "@sinclair/typebox/compiler";
+export { ValueErrorType } from "@sinclair/typebox/errors";
 export { sendByDefault } from "#default-exchange";
 export { baseUrl } from "./client/base-url.ts";
 export * from "./client/client.ts";

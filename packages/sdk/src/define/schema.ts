@@ -97,7 +97,7 @@ function violationsOf(check: TypeCheck<TSchema>, value: unknown, what: string): 
     if (error.type === ValueErrorType.StringFormatUnknown) {
       const format = JSON.stringify(error.schema.format);
       throw new WovyrError(
-        `the schema of ${what} uses the format ${format}, which has no check: FormatRegistry.Set(${format}, (text) => …)`,
+        `the schema of ${what} uses the format ${format}, which has no check: FormatRegistry.Set(${format}, (text) => …), of @wovyr/sdk`,
         {
           code: "INVALID_DEFINITION",
         },

@@ -7,9 +7,8 @@
  * 4. A typed body may hold a Map, a Date or another object where the schema says object. They have no own properties to find fault with, so they are refused by their prototype.
  */
 import type { TObject, TSchema } from "@sinclair/typebox";
-import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler";
-import { ValueErrorType } from "@sinclair/typebox/errors";
-import { isNameSchema, maxViolations, ruleOf, type Violation, violation } from "@wovyr/sdk/internal";
+import type { ValueError } from "@sinclair/typebox/compiler";
+import { isNameSchema, maxViolations, ruleOf, TypeCompiler, ValueErrorType, type Violation, violation } from "@wovyr/sdk/internal";
 
 /** Returns a function that throws an `ApiError` unless a body fits the schema. */
 export function bodyCheck(schema: TObject): (body: unknown) => void {
