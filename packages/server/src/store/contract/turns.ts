@@ -10,6 +10,7 @@ import {
   laterTurn,
   message,
   next,
+  publication,
   type Scenario,
   scenario,
   shard,
@@ -339,6 +340,19 @@ export function turns({ test, store }: Suite): void {
         });
         return { turn: later(at, { status: "Cancelled", busy: true, at: 99, consumed: ["m"], timersDone: ["1"], waitsDone: ["2"] }) };
       },
+      "one that closes its run, and says nothing of what it leaves": async (at) => {
+        await begun(at, {
+          timers: [{ effect: "1", due: 5 }],
+          sends: [message(at, "run", { message: "m" })],
+          waits: [{ effect: "2", name: "paid", key: "k", after: 0 }],
+          deadLetters: [deadLetter({ effect: "3" })],
+        });
+        return { turn: later(at, { status: "Completed" }) };
+      },
+      "one that leaves all as it is": async (at) => {
+        await begun(at, { timers: [{ effect: "1", due: 5 }], waits: [{ effect: "2", name: "paid", key: "k", after: 0 }] });
+        return { turn: later(at) };
+      },
       "one under an old epoch": async (at) => {
         await begun(at);
         return { turn: later(at), fence: at.fence.map((each) => (each.shard === shard(at) ? { ...each, epoch: each.epoch - 1 } : each)) };
@@ -366,6 +380,7 @@ export function turns({ test, store }: Suite): void {
           inbox: await inboxOf(at, "run"),
           timers: await timersOf(at, "run"),
           letters: letters.map(({ effect }) => effect),
+          waiting: (await store().publish(publication(at, { key: "k" }))).delivered.length,
         };
       };
       assert.deepEqual(await seen(false), await seen(true), name);
