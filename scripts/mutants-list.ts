@@ -498,4 +498,11 @@ export const mutants: readonly Mutant[] = [
     replace: "",
     tests: [pglite],
   },
+  {
+    name: "leave the waits of a run that closes with a turn alone",
+    file: "packages/server/migrations/0001_commit.sql",
+    find: "delete from wovyr.waits r where r.tenant = turn_tenant and r.run = turn_run;",
+    replace: "",
+    tests: [pglite],
+  },
 ];
