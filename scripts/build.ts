@@ -16,7 +16,7 @@ import { threads } from "./threads.ts";
 const root = join(import.meta.dirname, "..");
 const packages = ["sdk", "server", "testing"];
 
-/** Packages of very many small modules, by the one of ours whose code they become part of: whoever needs them takes them from there. */
+/** Packages of very many small modules, by the one of ours whose code they become part of: the others take them from there, or there would be two of each. */
 const bundled: Readonly<Record<string, readonly string[]>> = { sdk: ["@sinclair/typebox"] };
 
 type Conditions = { readonly [condition: string]: string | Conditions };
@@ -38,15 +38,16 @@ function removeOldCode(directory: string): void {
     if (/\.js(\.map)?$/.test(name)) rmSync(join(directory, name));
 }
 
-function bundling(names: readonly string[]): Plugin {
+function bundling(into: string): Plugin {
   return {
     name: "bundled packages",
     setup({ onResolve }) {
-      for (const name of names)
-        onResolve({ filter: new RegExp(`^${name}(/|$)`) }, ({ path }) => ({
-          path: fileURLToPath(import.meta.resolve(path)),
-          sideEffects: false,
-        }));
+      for (const [owner, names] of Object.entries(bundled))
+        onResolve({ filter: new RegExp(`^(${names.join("|")})(/|$)`) }, ({ path }) =>
+          owner === into
+            ? { path: fileURLToPath(import.meta.resolve(path)), sideEffects: false }
+            : { errors: [{ text: `"${path}" is part of @wovyr/${owner}: take it from there` }] },
+        );
     },
   };
 }
@@ -67,7 +68,7 @@ for (const name of packages) {
     platform: "node",
     target: "node20",
     packages: "external",
-    plugins: [bundling(bundled[name] ?? [])],
+    plugins: [bundling(name)],
     external: ["#*"],
     sourcemap: true,
     sourcesContent: false,

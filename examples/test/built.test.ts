@@ -40,24 +40,25 @@ test("the built packages host a workflow on the embedded store, over HTTP, and t
   assert.equal(out, "42\n8\n");
 });
 
-test("the built SDK has TypeBox within it, takes schemas of another one, and knows the formats that are registered with its own", async () => {
+test("the built SDK has TypeBox within it, takes schemas of another one, and knows the formats and kinds that are registered with its own", async () => {
   const { out, err } = await run(`
-    import { Type as Other } from "@sinclair/typebox";
-    import { FormatRegistry, Type, workflow } from "@wovyr/sdk";
+    import { Kind, Type as Other } from "@sinclair/typebox";
+    import { FormatRegistry, Type, TypeRegistry, workflow } from "@wovyr/sdk";
     import { createTestEnvironment } from "@wovyr/testing";
     FormatRegistry.Set("plate", (text) => /^[A-Z]+-[0-9]+$/.test(text));
+    TypeRegistry.Set("even", (_, value) => value % 2 === 0);
     const echo = (name, input) => workflow(name, { input }, async function* (value) { return value.plate; });
-    const plate = (made) => made.Object({ plate: made.String({ format: "plate" }) });
+    const plate = (made) => made.Object({ plate: made.String({ format: "plate" }), n: made.Unsafe({ [Kind]: "even" }) });
     const both = [echo("own", plate(Type)), echo("other", plate(Other))];
     const env = await createTestEnvironment({ workflows: both });
     for (const each of both) {
-      console.log(await env.execute(each, { plate: "AB-1" }));
-      console.log(await env.execute(each, { plate: "?" }).catch(({ code }) => code));
+      console.log(await env.execute(each, { plate: "AB-1", n: 2 }));
+      for (const wrong of [{ plate: "?", n: 2 }, { plate: "AB-1", n: 3 }]) console.log(await env.execute(each, wrong).catch(({ code }) => code));
     }
     await env[Symbol.asyncDispose]();
   `);
   assert.equal(err, "");
-  assert.equal(out, "AB-1\nINVALID_INPUT\nAB-1\nINVALID_INPUT\n");
+  assert.equal(out, "AB-1\nINVALID_INPUT\nINVALID_INPUT\n".repeat(2));
 });
 
 test("the watchdog of the built server ends a process whose workflow never yields", async () => {

@@ -71,7 +71,7 @@ export type OrchestratorOptions = {
   readonly lease?: Duration | undefined;
   /** How long an event that was published is kept for waits that are opened later, and its idempotency key with it: 1 s or more, default 7 days. */
   readonly publicationRetention?: Duration | undefined;
-  /** How long `close()` waits for activities that run, from its beginning; default 10 s. */
+  /** How long `close()` waits for activities that run; default 10 s. */
   readonly shutdownGrace?: Duration | undefined;
   /** How long a turn may run without yielding before the process is ended; default 10 s, from 100 ms to an hour; false: for ever. */
   readonly turnTimeout?: Duration | false | undefined;
@@ -270,11 +270,10 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const http = createHttpServer({ operations, cluster, log, drain, drainTimeout });
   let closing: Promise<void> | undefined;
   const close = async () => {
-    const graceEnds = systemClock.now() + grace;
     // The port stays open until the runs are others': clients are told to ask again, and nodes get answers.
     drain.begin();
     await drain.idle(drainTimeout);
-    await host.close(Math.max(0, graceEnds - systemClock.now()));
+    await host.close(grace);
     drain.over();
     await http.close();
     await watchdog?.stop();
