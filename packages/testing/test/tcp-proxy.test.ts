@@ -103,6 +103,30 @@ test("reset ends both sides, and new connections work", async (context) => {
   assert.equal(proxy.connections, 0);
 });
 
+test("a connection that is reset while an end is on its way leaves nothing behind in the process", async (context) => {
+  const sockets = () => process.getActiveResourcesInfo().filter((kind) => kind === "TCPSocketWrap").length;
+  const { client, server, proxy } = await line(context);
+  const question = readAll(server);
+  const gone = closing(client);
+  const before = sockets();
+  proxy.delay(60_000);
+  const left = once(client, "finish");
+  client.end("question");
+  await left;
+  // A few turns of the loop, and the proxy has read what left: a question that it holds, and the end behind it.
+  for (let turn = 0; turn < 10; turn += 1) await new Promise(setImmediate);
+  assert.equal(proxy.buffered, "question".length);
+  proxy.flow();
+  // Both are passed on now, and the socket to the server is about to end.
+  await new Promise<void>((resolve) => process.nextTick(resolve));
+  proxy.reset();
+  await gone;
+  assert.equal(await question, "question");
+  await new Promise(setImmediate);
+  // What is left is the server's own socket, which has not ended.
+  assert.equal(sockets(), before - 3);
+});
+
 test("a lost answer: the server has the question, and the client gets a reset", async (context) => {
   const { client, server, proxy } = await line(context);
   proxy.loseAnswers();

@@ -219,7 +219,7 @@ class Proxying implements TcpProxy {
     pair.severed = true;
     pair.back.stop();
     pair.far.resume();
-    pair.near.resetAndDestroy();
+    reset(pair.near);
     if (pair.far.readableEnded) this.#end(pair);
   }
 
@@ -227,8 +227,17 @@ class Proxying implements TcpProxy {
     this.#pairs.delete(pair);
     pair.out.stop();
     pair.back.stop();
-    for (const socket of [pair.near, pair.far]) if (!socket.destroyed) socket.resetAndDestroy();
+    for (const socket of [pair.near, pair.far]) reset(socket);
   }
+}
+
+/** What was sent is lost and the peer learns of it, unless all of it and its end have left already. */
+function reset(socket: Socket): void {
+  if (socket.destroyed) return;
+  // While its end is on its way Node refuses to reset a socket, forgets that it has one, and the process spins for ever when it should end (seen with 20.20).
+  const ending = socket.writableEnded && !socket.writableFinished && socket.writableLength === 0;
+  if (ending) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 function checked(value: number, what: string, least: number, most: number): number {
