@@ -69,6 +69,7 @@ export class TaskWorker implements Worker {
   }
 
   async #work(): Promise<void> {
+    this.#tellOutOfReach();
     void this.#beat();
     try {
       for (let failures = 0, early = 0; !this.#stopping.signal.aborted; ) {
@@ -102,6 +103,22 @@ export class TaskWorker implements Worker {
       throw error;
     }
     await this.#stop;
+  }
+
+  /** An activity may be asked for under another queue than the one that its definition names here, so that this refuses nothing. */
+  #tellOutOfReach(): void {
+    const { activities, queues, labels, log } = this.#worker;
+    for (const { name, queue, requires = [] } of activities.values()) {
+      const missing = requires.filter((label) => !labels.includes(label));
+      if (queue !== undefined && !queues.includes(queue))
+        log.warn("the worker does not take tasks from the queue that an activity names, and will hardly be given it", {
+          activity: name,
+          queue,
+          queues,
+        });
+      else if (missing.length > 0)
+        log.warn("the worker lacks labels that an activity requires, and will hardly be given it", { activity: name, missing });
+    }
   }
 
   /** Resolves with how many tasks it got. */

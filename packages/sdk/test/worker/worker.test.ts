@@ -432,3 +432,25 @@ test("that a worker has begun is told at once, and not a third of a lease later"
   await worker.stop();
   await running;
 });
+
+test("a worker says which of its activities it will hardly be given: their queue is not asked, or they require what it does not have", async () => {
+  const body = async () => {};
+  const warned: unknown[] = [];
+  const log = { ...silent, warn: (_message: string, data?: object) => warned.push(data) };
+  const activities = [
+    activity("here", { queue: "q", requires: ["gpu"] }, body),
+    activity("free", body),
+    activity("elsewhere", { queue: "other" }, body),
+    activity("demanding", { queue: "q", requires: ["gpu", "region:eu"] }, body),
+  ];
+  const server = new Server();
+  const worker = new TaskWorker(server, resolveWorker({ activities, queues: ["q"], labels: ["gpu"], log }, "x"));
+  const running = worker.run();
+  await server.until(() => server.polls.length === 1);
+  await worker.stop();
+  await running;
+  assert.deepEqual(warned, [
+    { activity: "elsewhere", queue: "other", queues: ["q"] },
+    { activity: "demanding", missing: ["region:eu"] },
+  ]);
+});
