@@ -2,7 +2,7 @@
  * Runs the tests: `npm run test:only -- [file, directory or pattern …]`.
  *
  * 1. What tests run as processes of their own is built first (test-processes.ts).
- * 2. Small tests share processes (test-groups.ts), unless files were named.
+ * 2. Small tests share processes (test-groups.ts), and the runner does not follow their promises (light-runner.ts), unless files were named.
  * 3. Unless WOVYR_TEST_DATABASE_URL names a Postgres, one is started for the run and stopped after it, however the run ends.
  */
 import { spawn } from "node:child_process";
@@ -40,13 +40,15 @@ async function main(): Promise<number> {
   }
   const processes = await buildTestProcesses();
   environment.WOVYR_TEST_PROCESSES = processes;
-  const started = selections.length > 0 ? files : groupedTests(root, files, join(processes, "groups"));
+  const named = selections.length > 0;
+  const started = named ? files : groupedTests(root, files, join(processes, "groups"));
   const runner = spawn(
     process.execPath,
     [
       "--conditions=source",
       "--import",
       "tsx",
+      ...(named ? [] : ["--import", "./scripts/light-runner.ts"]),
       "--test",
       "--test-concurrency=2",
       `--test-timeout=${timeout}`,

@@ -86,7 +86,7 @@ export class Transport {
     signal?.throwIfAborted();
     const limit = new AbortController();
     const stop = () => limit.abort(signal?.reason);
-    const timer = setTimeout(() => limit.abort(new Error("no answer in time")), this.#options.requestTimeout + wait);
+    const timer = setTimeout(() => limit.abort(new DOMException("no answer in time", "TimeoutError")), this.#options.requestTimeout + wait);
     signal?.addEventListener("abort", stop, { once: true });
     try {
       const headers = {

@@ -114,13 +114,23 @@ export class Placement {
   /** Somebody has to look after the configuration of the cluster, or of a node: it is logged once. */
   complain(message: string, about?: Member, subject = message): void {
     if (about !== undefined && about.url === undefined && this.#clock.now() - about.since < arrival) return;
-    if (this.#complaints.has(subject) || this.#complaints.size >= mostComplaints) return;
+    if (this.#isNew(subject))
+      this.#log.error(`nodes of this cluster cannot ask each other; messages reach their runs through the store meanwhile: ${message}`);
+  }
+
+  #isNew(subject: string): boolean {
+    if (this.#complaints.has(subject) || this.#complaints.size >= mostComplaints) return false;
     this.#complaints.add(subject);
-    this.#log.error(`nodes of this cluster cannot ask each other; messages reach their runs through the store meanwhile: ${message}`);
+    return true;
   }
 
   answered({ node }: Member): void {
     this.#silent.delete(node);
+  }
+
+  /** Whether it was asked in vain, and has not answered since. */
+  isSilent({ node }: Member): boolean {
+    return this.#silent.has(node);
   }
 
   /**
@@ -139,11 +149,16 @@ export class Placement {
     const member = this.#members.all.find((each) => each.node === node);
     if (known === undefined || member === undefined || member.leaseUntil - known.leaseUntil < livedOn) return;
     const { url = "" } = member;
-    this.complain(
-      `node ${node} is not reached at ${url}, though it lives: ${reasonOf(error)}; check its \`cluster.url\`, the network between them, and whether either has more to do than it manages`,
-      member,
-      `${node} ${url}`,
-    );
+    if ((error.cause as Error | undefined)?.name !== "TimeoutError")
+      this.complain(
+        `node ${node} is not reached at ${url}, though it lives: ${reasonOf(error)}; check its \`cluster.url\`, and the network between them`,
+        member,
+        `${node} ${url}`,
+      );
+    else if (this.#isNew(`${node} ${url} in time`))
+      this.#log.warn(
+        `node ${node} lives and gives no answer in time at ${url}; messages reach its runs through the store meanwhile: either of the two has more to do than it manages, or the network between them swallows what they say`,
+      );
   }
 
   #moved(): void {

@@ -5,7 +5,8 @@
  * 2. A message, and a start, whose owner does not answer, or not for sure, is made durable without it, under the name under which it was sent: its next
  *    owner finds it, and it counts once.
  * 3. What only the owner can answer (a query, an update, an operation on a history) is asked again for a while, and then refused with OWNER_UNREACHABLE.
- * 4. Waiting for a result, and following a run, go on over changes of its owner: nothing is missed, and nothing told twice.
+ * 4. Waiting for a result, and following a run, go on over changes of its owner: nothing is missed, and nothing told twice. An owner that lets the time pass
+ *    in which it was to answer is done without: what is recorded is told.
  * 5. A call that came from another node is answered here or refused with NOT_OWNER; it never goes on to a third one. But for a start whose workflow the node
  *    that was asked does not have: a node that has it is asked in its place, and that one goes on to the owner.
  * 6. Which version is started is decided by the node that is asked. An owner that does not have it is done without.
@@ -39,6 +40,8 @@ import { keyPlace, placeIdOf } from "./start.ts";
 
 /** How long what only the owner can answer is asked again, in milliseconds: longer than a hand-over takes. */
 const askPatience = 2_000;
+/** How much longer than it was asked to an owner may wait until it answers, in milliseconds: callers are told something within less than `grace` (answering.ts). */
+const overdue = 1_000;
 const firstPause = 25;
 const longestPause = 1_000;
 /** Calls to other nodes that are under way at once. */
@@ -171,6 +174,27 @@ class Routing {
   ): Promise<T> {
     const owner = this.#peers(engine, member).operations(this.#tenant, member);
     return this.#watched(engine, member, left, (signal) => call(owner, signal), outside);
+  }
+
+  /** Calls another node that is to wait before it answers; one that did not answer before is not to wait. Rejects with UNREACHABLE when the answer is overdue. */
+  async #waitingly<T>(
+    engine: Engine,
+    member: Member,
+    left: Departure,
+    most: number,
+    call: (owner: Operations, wait: number, signal: AbortSignal) => Promise<T>,
+    outside?: AbortSignal,
+  ): Promise<T> {
+    const { clock } = engine.options;
+    const wait = engine.placement.isSilent(member) ? 0 : Math.min(most, longestWait);
+    const over = new AbortController();
+    const cancel = clock.wakeAt(clock.now() + wait + overdue, () => over.abort(noAnswerInTime(member)));
+    const signal = outside === undefined ? over.signal : AbortSignal.any([outside, over.signal]);
+    try {
+      return await this.#remotely(engine, member, left, (owner, ending) => call(owner, wait, ending), signal);
+    } finally {
+      cancel();
+    }
   }
 
   async #watched<T>(
@@ -360,8 +384,12 @@ class Routing {
           request = this.#named(request);
           const { owner } = place;
           const { signal, ...told } = request;
-          const start = (at: Operations) => at.start({ ...told, wait: Math.min(left, longestWait) });
-          const started = await this.#remotely(engine, owner, this.#leftBy(engine, id, owner), start, signal);
+          const leaving = this.#leftBy(engine, id, owner);
+          const start = (at: Operations, wait = 0) => at.start({ ...told, wait });
+          const started =
+            left === 0
+              ? await this.#remotely(engine, owner, leaving, (at) => start(at), signal)
+              : await this.#waitingly(engine, owner, leaving, left, start, signal);
           return await this.#withResult(engine, request, deadline, started);
         }
       } catch (error) {
@@ -501,8 +529,8 @@ class Routing {
         else if (place.kind === "nowhere") result = await this.#local.result(id, { ...options, wait: Math.min(left, longestPause) });
         else {
           const { owner } = place;
-          const ask = (at: Operations, signal: AbortSignal) => at.result(id, { ...which, wait: Math.min(left, longestWait), signal });
-          result = await this.#remotely(engine, owner, this.#leftBy(engine, id, owner), ask, signal);
+          const ask = (at: Operations, wait: number, signal: AbortSignal) => at.result(id, { ...which, wait, signal });
+          result = await this.#waitingly(engine, owner, this.#leftBy(engine, id, owner), left, ask, signal);
         }
       } catch (error) {
         signal?.throwIfAborted();
@@ -633,6 +661,11 @@ type Follow = { readonly runId?: string; readonly after?: { readonly runId: stri
 
 function which(runId: string | undefined, after: Follow["after"]): Follow {
   return { ...(runId !== undefined && { runId }), ...(after !== undefined && { after }) };
+}
+
+function noAnswerInTime({ node }: Member): ApiError {
+  const cause = new DOMException("no answer in time", "TimeoutError");
+  return new ApiError(`Node ${node} does not answer in time.`, { code: "UNREACHABLE", cause });
 }
 
 const same = (a: Place, b: Place): boolean =>

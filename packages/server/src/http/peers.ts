@@ -164,7 +164,7 @@ function lively(answerTimeout: number, silence: number): typeof fetch {
   return async (input, init) => {
     const late = new AbortController();
     const signal = init?.signal ? AbortSignal.any([init.signal, late.signal]) : late.signal;
-    const timer = setTimeout(() => late.abort(new Error("no answer in time")), answerTimeout);
+    const timer = setTimeout(() => late.abort(new DOMException("no answer in time", "TimeoutError")), answerTimeout);
     const response = await fetch(input, { ...init, signal }).finally(() => clearTimeout(timer));
     if (response.body === null) return response;
     return new Response(

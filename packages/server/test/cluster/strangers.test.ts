@@ -25,11 +25,16 @@ async function stranger(context: TestContext, status: number, body: string): Pro
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** What is asked of runs of a node that says of another address that it is its own. */
-async function askedAstray(context: TestContext, url: string, cluster: { readonly secret?: string }): Promise<string[]> {
+type Astray = { readonly secret?: string; readonly level?: "warn" | "error" };
+
+/** What is logged when it is asked of runs of a node that says of another address that it is its own: one line, at `level`. */
+async function askedAstray(context: TestContext, url: string, { level = "error", ...cluster }: Astray): Promise<string[]> {
   const store = memoryStore({ shared: true });
-  const errors: string[] = [];
-  const log = { debug() {}, info() {}, warn() {}, error: (message: string) => void errors.push(message) };
+  const lines: string[] = [];
+  const told = (at: Astray["level"]) => (message: string) => {
+    if (message.includes(url)) lines.push(`${at} ${message}`);
+  };
+  const log = { debug() {}, info() {}, warn: told("warn"), error: told("error") };
   const place = await nodes(context, 1, [waiting], { store, log, cluster });
   const [one] = place.all;
   assert.ok(one !== undefined);
@@ -49,10 +54,10 @@ async function askedAstray(context: TestContext, url: string, cluster: { readonl
   }
   await Promise.all(handles.map((handle, n) => handle.send(Go, n)));
   assert.deepEqual(await Promise.all(handles.map((handle) => handle.result({ timeout: "20s" }))), [...handles.keys()]);
-  await until("it is logged", () => errors.length > 0);
-  assert.equal(errors.length, 1, errors.join("\n"));
-  assert.ok(errors[0]?.includes(`node ${node} is not reached at ${url}`), errors[0]);
-  return errors;
+  await until("it is logged", () => lines.length > 0);
+  assert.equal(lines.length, 1, lines.join("\n"));
+  assert.ok(lines[0]?.startsWith(level) && lines[0].includes(`node ${node} `), lines[0]);
+  return lines;
 }
 
 test("whoever listens at the address of a node and is not that node is not believed, and is told of once", async (context) => {
@@ -83,4 +88,31 @@ test("a node of another cluster that has the same secret is not taken for the on
 test("an address where nobody listens is told of once, with the node", async (context) => {
   const lines = await askedAstray(context, "http://127.0.0.1:9", { secret });
   assert.match(lines[0] ?? "", /ECONNREFUSED/);
+});
+
+test("a node that lives and gives no answer in time is told of as such, and not as one whose address is wrong", async (context) => {
+  const silent = createServer(() => {});
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  context.after(() => silent.close(() => {}).closeAllConnections());
+  const [line] = await askedAstray(context, `http://127.0.0.1:${(silent.address() as AddressInfo).port}`, { secret, level: "warn" });
+  assert.match(line ?? "", /gives no answer in time .* more to do than it manages/);
+});
+
+test("the results of runs whose owner does not answer are told in time, from what is recorded", async (context) => {
+  const silent = createServer(() => {});
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  context.after(() => silent.close(() => {}).closeAllConnections());
+  const store = memoryStore({ shared: true });
+  const { all } = await nodes(context, 1, [waiting], { store, cluster: { secret } });
+  const [one] = all;
+  assert.ok(one !== undefined);
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const mute = await createOrchestrator({ workflows: [waiting], store, turnTimeout: false, cluster: { secret, url } });
+  context.after(() => mute.close());
+  await until("both have shards", async () => (await one.local.cluster()).nodes.every(({ shards }) => shards.length === 128));
+  const handles = await Promise.all(Array.from({ length: 8 }, (_, n) => mute.client.start(waiting, undefined, { id: `mute-${n}` })));
+  await Promise.all(handles.map((handle, n) => handle.send(Go, n)));
+  await Promise.all(handles.map((handle) => handle.result()));
+  const asked = handles.map(({ id }) => one.client.handle(waiting, id).result({ timeout: "2s" }));
+  assert.deepEqual(await Promise.all(asked), [...handles.keys()]);
 });

@@ -12,7 +12,7 @@ export class StrangeAnswer extends Error {
 export interface Peers {
   /**
    * The operations of another node, bound to a tenant. Each call is made once, within bounds of time, and is answered by that node itself or refused with
-   * NOT_OWNER; it rejects with UNREACHABLE when nothing answers, or another than that node. Throws an `ApiError` that says what is missing when this node cannot be reached from here.
+   * NOT_OWNER; it rejects with UNREACHABLE when nothing answers (its cause is named TimeoutError when nothing did in time), or another than that node. Throws an `ApiError` that says what is missing when this node cannot be reached from here.
    */
   operations(tenant: string, peer: Peer): Operations;
   /** The same of a node that is asked in the place of this one: it may go on to the owner of what it starts, but to no other than that. */
