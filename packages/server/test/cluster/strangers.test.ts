@@ -13,6 +13,9 @@ const waiting = workflow("waiting", { events: [Go] }, async function* (_: undefi
   ctx.onQuery(total, () => 1);
   return yield* awaitEvent(Go);
 });
+const quick = workflow("quick", async function* (n: number) {
+  return n;
+});
 const secret = "the-secret-of-this-cluster";
 
 async function stranger(context: TestContext, status: number, body: string): Promise<string> {
@@ -103,11 +106,11 @@ test("the results of runs whose owner does not answer are told in time, from wha
   await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
   context.after(() => silent.close(() => {}).closeAllConnections());
   const store = memoryStore({ shared: true });
-  const { all } = await nodes(context, 1, [waiting], { store, cluster: { secret } });
+  const { all } = await nodes(context, 1, [waiting, quick], { store, cluster: { secret } });
   const [one] = all;
   assert.ok(one !== undefined);
   const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
-  const mute = await createOrchestrator({ workflows: [waiting], store, turnTimeout: false, cluster: { secret, url } });
+  const mute = await createOrchestrator({ workflows: [waiting, quick], store, turnTimeout: false, cluster: { secret, url } });
   context.after(() => mute.close());
   await until("both have shards", async () => (await one.local.cluster()).nodes.every(({ shards }) => shards.length === 128));
   const handles = await Promise.all(Array.from({ length: 8 }, (_, n) => mute.client.start(waiting, undefined, { id: `mute-${n}` })));
@@ -115,4 +118,13 @@ test("the results of runs whose owner does not answer are told in time, from wha
   await Promise.all(handles.map((handle) => handle.result()));
   const asked = handles.map(({ id }) => one.client.handle(waiting, id).result({ timeout: "2s" }));
   assert.deepEqual(await Promise.all(asked), [...handles.keys()]);
+  const begun = handles.map(async (_, n) => {
+    const body = JSON.stringify({ id: `quick-${n}`, input: n });
+    const init = { method: "POST", headers: { "content-type": "application/json" }, body };
+    return (await fetch(`${one.url}/v1/workflows/quick/instances?wait=10s`, init)).json() as Promise<{ readonly output: number }>;
+  });
+  assert.deepEqual(
+    (await Promise.all(begun)).map(({ output }) => output),
+    [...handles.keys()],
+  );
 });
