@@ -318,11 +318,12 @@ class Routing {
       try {
         if (place.kind !== "here" && this.#forwarded) throw notOwner();
         if (place.kind === "nowhere" && !isIsolated(engine)) throw ownerUnreachable("no node owns it at the moment");
-        const ask = (owner: Operations, signal?: AbortSignal) =>
-          owner.update(id, update, input, { ...named, wait: left, ...(signal !== undefined && { signal }) });
-        if (place.kind !== "there") return await ask(this.#local, signal);
+        const ask = (at: Operations, wait: number, signal?: AbortSignal) =>
+          at.update(id, update, input, { ...named, wait, ...(signal !== undefined && { signal }) });
+        if (place.kind !== "there") return await ask(this.#local, left, signal);
         const { owner } = place;
-        return await this.#remotely(engine, owner, this.#leftBy(engine, id, owner), ask, signal);
+        const told = await this.#waitingly(engine, owner, this.#leftBy(engine, id, owner), left, ask, signal);
+        if (told.status !== "Open" || clock.now() - began >= wait) return told;
       } catch (error) {
         signal?.throwIfAborted();
         if (!this.#mayBeElsewhere(engine, id, place, error)) throw error;

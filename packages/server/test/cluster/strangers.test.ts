@@ -101,7 +101,7 @@ test("a node that lives and gives no answer in time is told of as such, and not 
   assert.match(line ?? "", /gives no answer in time .* more to do than it manages/);
 });
 
-test("the results of runs whose owner does not answer are told in time, from what is recorded", async (context) => {
+test("who waits for what belongs to a node that does not answer is told in time: results are recorded, updates need the owner", async (context) => {
   const silent = createServer(() => {});
   await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
   context.after(() => silent.close(() => {}).closeAllConnections());
@@ -118,13 +118,16 @@ test("the results of runs whose owner does not answer are told in time, from wha
   await Promise.all(handles.map((handle) => handle.result()));
   const asked = handles.map(({ id }) => one.client.handle(waiting, id).result({ timeout: "2s" }));
   assert.deepEqual(await Promise.all(asked), [...handles.keys()]);
-  const begun = handles.map(async (_, n) => {
-    const body = JSON.stringify({ id: `quick-${n}`, input: n });
-    const init = { method: "POST", headers: { "content-type": "application/json" }, body };
-    return (await fetch(`${one.url}/v1/workflows/quick/instances?wait=10s`, init)).json() as Promise<{ readonly output: number }>;
-  });
+  const post = async (path: string, body: object) => {
+    const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+    return (await fetch(`${one.url}/v1/${path}`, init)).json() as Promise<{ readonly output?: number; readonly code?: string }>;
+  };
+  const begun = handles.map((_, n) => post("workflows/quick/instances?wait=10s", { id: `quick-${n}`, input: n }));
   assert.deepEqual(
     (await Promise.all(begun)).map(({ output }) => output),
     [...handles.keys()],
   );
+  // Without an id it is begun where it was asked for.
+  const open = await mute.client.start(waiting);
+  assert.equal((await post(`instances/${open.id}/updates/rename?wait=2s`, {})).code, "OWNER_UNREACHABLE");
 });
