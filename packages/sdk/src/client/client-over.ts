@@ -8,6 +8,7 @@ import { instant, milliseconds } from "../model/duration.ts";
 import { WovyrError } from "../model/errors.ts";
 import { checkEventKey } from "../model/event-key.ts";
 import { checkedKey } from "../model/idempotency-key.ts";
+import { checkName } from "../model/name.ts";
 import { checkOptions, defined } from "../model/option.ts";
 import { checkPriority } from "../model/priority.ts";
 import { resolveRunTimeouts } from "../model/run-timeouts.ts";
@@ -180,10 +181,18 @@ const startOptions = [
 ];
 
 /** What a start asks for, checked. */
-export function startRequest(workflow: { readonly name: string }, input: unknown, options: StartOptions | undefined): StartRequest {
+export function startRequest(workflow: AnyWorkflow, input: unknown, options: StartOptions | undefined): StartRequest {
+  if ((workflow as Partial<AnyWorkflow> | null | undefined)?.definition === undefined)
+    throw new WovyrError(
+      `a start takes what \`workflow(…)\` returned, and not ${typeof workflow === "string" ? "a name" : typeof workflow}`,
+      {
+        code: "INVALID_DEFINITION",
+      },
+    );
   if (options === undefined) return { workflow: workflow.name, input };
   checkOptions(options, startOptions, "start");
   const { startAt, delay, timeout, ...rest } = options;
+  if (rest.id !== undefined && typeof rest.id !== "string") checkName(rest.id, "the id of an instance");
   if (rest.idempotencyKey !== undefined) checkedKey(rest.idempotencyKey);
   if (rest.priority !== undefined) checkPriority(rest.priority, "priority");
   return {

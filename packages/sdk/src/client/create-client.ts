@@ -1,5 +1,6 @@
 import { sendByDefault } from "#default-exchange";
 import { type Duration, millisecondsWithin } from "../model/duration.ts";
+import { WovyrError } from "../model/errors.ts";
 import { checkOptions } from "../model/option.ts";
 import { baseUrl } from "./base-url.ts";
 import type { Client } from "./client.ts";
@@ -32,6 +33,11 @@ export function createClient(options: ClientOptions): Client {
 
 /** Throws INVALID_OPTION. */
 export function transportOf({ url, apiKey, fetch, retry, requestTimeout = defaultRequestTimeout }: ClientOptions): Transport {
+  // It is sent in a header.
+  if (apiKey !== undefined && (typeof apiKey !== "string" || !/^[!-~]+$/.test(apiKey)))
+    throw new WovyrError("apiKey must be a text of visible ASCII characters, without spaces and line ends", { code: "INVALID_OPTION" });
+  if (fetch !== undefined && typeof fetch !== "function")
+    throw new WovyrError(`fetch must be a function, not ${typeof fetch}`, { code: "INVALID_OPTION" });
   return new Transport({
     url: baseUrl(url, "url"),
     apiKey,

@@ -3,11 +3,12 @@
  *
  * 1. Validation is synchronous.
  * 2. A TypeBox value is only checked: nothing is coerced and no default filled in. A Standard Schema's output is what is recorded.
- * 3. A value that does not fit is a `ValidationError`; a schema that does not work is INVALID_DEFINITION, never blamed on the value.
+ * 3. A value that does not fit is a `ValidationError`; a schema that does not work is INVALID_DEFINITION, never blamed on the value. That of what an activity
+ *    or a run comes to is looked at before it begins: afterwards it would be too late.
  * 4. An effect or a generator in a value that a schema would refuse, or change, is told as that: EFFECT_NOT_YIELDED, as where there is no schema.
  */
-import { Kind, type Static, type TSchema } from "@sinclair/typebox";
-import { type TypeCheck, TypeCompiler, ValueErrorType } from "@sinclair/typebox/compiler";
+import { FormatRegistry, Kind, type Static, type TSchema } from "@sinclair/typebox";
+import { type TypeCheck, TypeCompiler, TypeCompilerUnknownTypeError, ValueErrorType } from "@sinclair/typebox/compiler";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { ValidationError, type Violation, WovyrError } from "../model/errors.ts";
 import { checkRun } from "../model/unrun-value.ts";
@@ -39,6 +40,11 @@ export function checkSchema(schema: unknown, what: string): void {
   throw new WovyrError(`${what} must be a TypeBox schema (Type.Object({ … })) or a Standard Schema (zod, valibot, arktype, …)`, {
     code: "INVALID_DEFINITION",
   });
+}
+
+/** Throws INVALID_DEFINITION when a schema can check nothing, whatever the value: it uses a format or a kind that nobody registered, or a pattern that is none. */
+export function checkWorks(schema: Schema | undefined, what: string): void {
+  if (schema !== undefined && isTypeBox(schema) && !checks.has(schema)) compiled(schema, what);
 }
 
 /** The JSON Schema of what callers pass, or null when the schema does not give one. */
@@ -79,13 +85,40 @@ function checked(schema: TSchema, value: unknown, what: string, code: InvalidCod
 
 function compiled(schema: TSchema, what: string): TypeCheck<TSchema> {
   registerFormats();
+  for (const { format } of formatsIn(schema)) if (!FormatRegistry.Has(format)) throw unknownFormat(format, what);
   try {
     const check = TypeCompiler.Compile(schema);
     checks.set(schema, check);
     return check;
   } catch (cause) {
+    if (cause instanceof TypeCompilerUnknownTypeError && typeof cause.schema[Kind] === "string")
+      throw unknownKind(cause.schema[Kind], what);
     throw new WovyrError(`the schema of ${what} cannot be compiled: ${messageOf(cause)}`, { code: "INVALID_DEFINITION", cause });
   }
+}
+
+/** The texts with a format in a schema, however deep. */
+function* formatsIn(part: unknown, seen = new Set<unknown>()): Generator<{ readonly format: string }> {
+  if (typeof part !== "object" || part === null || seen.has(part)) return;
+  seen.add(part);
+  if ((part as Partial<TSchema>)[Kind] === "String" && "format" in part && typeof part.format === "string") yield { format: part.format };
+  for (const inner of Object.values(part)) yield* formatsIn(inner, seen);
+}
+
+function unknownFormat(name: unknown, what: string): WovyrError {
+  const format = JSON.stringify(name);
+  return new WovyrError(
+    `the schema of ${what} uses the format ${format}, which has no check: FormatRegistry.Set(${format}, (text) => …), of @wovyr/sdk, before it is used`,
+    { code: "INVALID_DEFINITION" },
+  );
+}
+
+function unknownKind(name: string, what: string): WovyrError {
+  const kind = JSON.stringify(name);
+  return new WovyrError(
+    `the schema of ${what} is of the kind ${kind}, which has no check: TypeRegistry.Set(${kind}, (schema, value) => …), of @wovyr/sdk, before it is used`,
+    { code: "INVALID_DEFINITION" },
+  );
 }
 
 const maxViolations = 100;
@@ -94,15 +127,8 @@ function violationsOf(check: TypeCheck<TSchema>, value: unknown, what: string): 
   const violations: Violation[] = [];
   const missing = new Set<string>();
   for (const error of check.Errors(value)) {
-    if (error.type === ValueErrorType.StringFormatUnknown) {
-      const format = JSON.stringify(error.schema.format);
-      throw new WovyrError(
-        `the schema of ${what} uses the format ${format}, which has no check: FormatRegistry.Set(${format}, (text) => …), of @wovyr/sdk`,
-        {
-          code: "INVALID_DEFINITION",
-        },
-      );
-    }
+    // Somebody has taken it away since.
+    if (error.type === ValueErrorType.StringFormatUnknown) throw unknownFormat(error.schema.format, what);
     // What is missing is of no type either.
     if (missing.has(error.path)) continue;
     if (error.type === ValueErrorType.ObjectRequiredProperty) missing.add(error.path);

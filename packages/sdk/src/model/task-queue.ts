@@ -36,8 +36,18 @@ export function checkQueued(options: KeptHere, what: string): void {
 
 /** Throws INVALID_OPTION. */
 export function checkLabels(labels: readonly string[], what: string): void {
-  if (Array.isArray(labels) && labels.length <= mostLabels && labels.every(isLabel)) return;
-  throw new WovyrError(`${what} must be at most ${mostLabels} names, such as ["gpu", "region:eu"]`, { code: "INVALID_OPTION" });
+  const given = wrongLabels(labels);
+  if (given === undefined) return;
+  throw new WovyrError(`${what} must be a list of at most ${mostLabels} names, such as ["gpu", "region:eu"], and not ${given}`, {
+    code: "INVALID_OPTION",
+  });
 }
 
-const isLabel = (label: unknown): boolean => isName(label);
+function wrongLabels(labels: unknown): string | undefined {
+  if (!Array.isArray(labels)) return labels === null ? "null" : typeof labels;
+  if (labels.length > mostLabels) return `${labels.length}`;
+  const at = labels.findIndex((label) => !isName(label));
+  if (at === -1) return undefined;
+  const label: unknown = labels[at];
+  return `${typeof label === "string" ? JSON.stringify(label.slice(0, 80)) : typeof label}, its item ${at}`;
+}

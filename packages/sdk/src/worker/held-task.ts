@@ -11,6 +11,7 @@ import { delayAfter, pause } from "../client/retry.ts";
 import type { ActivityContext } from "../define/activity-context.ts";
 import type { ActivityDefinition } from "../define/activity-definition.ts";
 import type { Log } from "../define/log.ts";
+import { checkWorks } from "../define/schema.ts";
 import { ApiError, CancelledError, OutcomeUnknownError, PayloadError } from "../model/errors.ts";
 import { failureOf } from "../model/failure.ts";
 import { classify } from "../model/failure-kind.ts";
@@ -119,7 +120,10 @@ export class HeldTask {
     return new Promise((resolve, reject) => {
       this.#over.signal.addEventListener("abort", () => resolve(undefined), { once: true });
       Promise.resolve()
-        .then(() => definition.run?.(this.task.input, this.#context()))
+        .then(() => {
+          checkWorks(definition.output, `output of activity "${definition.name}"`);
+          return definition.run?.(this.task.input, this.#context());
+        })
         .then(resolve, reject);
     });
   }

@@ -39,13 +39,18 @@ export function resolveWorker(options: Omit<WorkerOptions, "url" | "apiKey" | "f
   const { id = `worker-${freshId}`, labels = [], release, log = onStandardError } = options;
   const activities = definitionsOf(options.activities);
   const named = [...activities.values()].flatMap(({ queue }) => queue ?? []);
+  if (options.queues !== undefined && !Array.isArray(options.queues))
+    throw new WovyrError(`queues must be a list of names, not ${typeof options.queues}`, { code: "INVALID_OPTION" });
   const queues = [...new Set(options.queues ?? named)];
-  if (queues.length === 0)
-    throw new WovyrError("createWorker needs `queues: [ … ]`: none of its activities names a queue", { code: "INVALID_OPTION" });
+  if (queues.length === 0) {
+    const why = options.queues === undefined ? "none of its activities names a queue" : "an empty list is none";
+    throw new WovyrError(`createWorker needs \`queues: [ … ]\`: ${why}`, { code: "INVALID_OPTION" });
+  }
   if (queues.length > mostQueues)
     throw new WovyrError(`a worker takes tasks from at most ${mostQueues} queues, not ${queues.length}`, { code: "INVALID_OPTION" });
   for (const queue of queues) checkName(queue, "the name of a queue");
   checkLabels(labels, "the labels of a worker");
+  checkLog(log);
   if (release !== undefined && (typeof release !== "string" || release === "" || release.length > longestRelease))
     throw new WovyrError(`release must be a text of 1 to ${longestRelease} characters`, { code: "INVALID_OPTION" });
   const lease = millisecondsWithin(options.lease ?? defaultLease, leaseBounds, "lease");
@@ -79,6 +84,15 @@ function definitionsOf(activities: WorkerOptions["activities"]): ReadonlyMap<str
     definitions.set(name, definition);
   }
   return definitions;
+}
+
+function checkLog(log: Log): void {
+  const levels = ["debug", "info", "warn", "error"] as const;
+  const missing = levels.filter((level) => typeof (log as Partial<Log> | null)?.[level] !== "function");
+  if (missing.length > 0)
+    throw new WovyrError(`log must have the functions debug, info, warn and error; ${missing.join(", ")} missing`, {
+      code: "INVALID_OPTION",
+    });
 }
 
 const line = (level: string, message: string, data?: object) =>

@@ -10,6 +10,7 @@
 import { delayAfter, pause } from "../client/retry.ts";
 import { milliseconds } from "../model/duration.ts";
 import { ApiError, WovyrError } from "../model/errors.ts";
+import { checkOptions } from "../model/option.ts";
 import type { ActivityTask, TaskOperations, WorkerReport } from "../protocol/task-operations.ts";
 import { HeldTask } from "./held-task.ts";
 import { beatsPerLease, type ResolvedWorker } from "./resolved-worker.ts";
@@ -59,7 +60,9 @@ export class TaskWorker implements Worker {
     return this.#run;
   }
 
-  stop({ grace = defaultGrace }: StopOptions = {}): Promise<void> {
+  stop(options: StopOptions = {}): Promise<void> {
+    checkOptions(options, ["grace"], "stop()");
+    const { grace = defaultGrace } = options;
     this.#stop ??= this.#end(milliseconds(grace, "grace"));
     return this.#stop;
   }

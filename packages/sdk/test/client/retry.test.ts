@@ -194,6 +194,11 @@ test("a client is refused a URL that cannot be one", () => {
     );
 });
 
+test("a client is refused a key that no header can carry, and a fetch that is none", () => {
+  for (const wrong of [{ apiKey: "k\n" }, { apiKey: "" }, { apiKey: null }, { fetch: 5 }])
+    assert.throws(() => createClient({ url: "http://localhost:1", ...wrong } as never), { code: "INVALID_OPTION" }, JSON.stringify(wrong));
+});
+
 test("a client is refused a time that no timer can have", () => {
   for (const requestTimeout of [0, 2 ** 31])
     assert.throws(() => createClient({ url: "http://localhost:1", requestTimeout }), { code: "INVALID_OPTION", message: /requestTimeout/ });

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Type } from "@sinclair/typebox";
+import { Kind, Type } from "@sinclair/typebox";
 import { type } from "arktype";
 import * as v from "valibot";
 import { z } from "zod";
-import { checkSchema, jsonSchemaOf, parse, type Schema } from "../../src/define/schema.ts";
+import { checkSchema, checkWorks, jsonSchemaOf, parse, type Schema } from "../../src/define/schema.ts";
 import { ValidationError, type WovyrError } from "../../src/model/errors.ts";
 
 const Order = Type.Object({
@@ -87,6 +87,23 @@ describe("a TypeBox schema", () => {
           error.message.includes("the input of activity paint"),
       );
     }
+  });
+
+  it("is told so before there is a value, wherever in it the format is", () => {
+    const deep = Type.Object({ paint: Type.Optional(Type.Union([Type.Number(), Type.Array(Type.String({ format: "colour" }))])) });
+    const told = /the schema of output of activity "mix" uses the format "colour".*FormatRegistry\.Set\("colour"/;
+    assert.throws(() => checkWorks(deep, 'output of activity "mix"'), { code: "INVALID_DEFINITION", message: told });
+    const shade = { [Kind]: "Shade" } as unknown as Schema;
+    assert.throws(() => checkWorks(shade, "x"), { code: "INVALID_DEFINITION", message: /of the kind "Shade".*TypeRegistry\.Set\("Shade"/ });
+    // Not every `format` is one.
+    const named = Type.Object(
+      { format: Type.String() },
+      { default: { format: "colour" }, examples: [{ [Kind]: "Number", format: "colour" }] },
+    );
+    checkWorks(named, "x");
+    assert.deepEqual(parse(named, { format: "A4" }, "x"), { format: "A4" });
+    checkWorks(undefined, "x");
+    checkWorks(z.string(), "x");
   });
 
   it("H076 does not fall for a cycle or a getter that throws", () => {

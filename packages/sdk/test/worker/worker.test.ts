@@ -409,6 +409,19 @@ test("the options of a worker are checked", async () => {
   assert.throws(() => activity("t", { requires: ["gpu"] }, async () => {}), /names no queue/);
   assert.equal(await code({ activities: [work], colour: "red" }), "INVALID_OPTION");
   assert.equal(await code({ activities: [work], url: "nowhere" }), "INVALID_OPTION");
+  for (const wrong of [
+    { queues: "q" },
+    { queues: [] },
+    { log: () => {} },
+    { log: 5 },
+    { log: null },
+    { fetch: 5 },
+    { apiKey: "k\n" },
+    { apiKey: 5 },
+  ])
+    assert.equal(await code({ activities: [work], ...wrong }), "INVALID_OPTION", JSON.stringify(wrong));
+  const worker = await createWorker({ url: "http://127.0.0.1:1", activities: [work] });
+  assert.throws(() => worker.stop({ gracce: 1 } as never), { code: "INVALID_OPTION", message: /gracce/ });
   assert.throws(() => activity("t", { queue: "q", semantics: "transactional" }, async () => {}), /transactional/);
   for (const limits of [{ concurrency: { limit: 1 } }, { rateLimit: { limit: 1, per: "1s" } }] as const) {
     assert.throws(() => activity("l", { queue: "q", ...limits }, async () => {}), { code: "INVALID_OPTION" });

@@ -14,6 +14,7 @@ import {
   type ActivityEffect,
   type ActivityTransaction,
   type Classifier,
+  checkWorks,
   classify,
   decodePayload,
   type EffectId,
@@ -152,8 +153,9 @@ export class RunningAttempt {
     try {
       this.#limits = limitsOf(this.attempt.call);
       if (this.#limits !== undefined && this.#startClocks(this.#limits)) return;
+      const { activity, call } = this.attempt;
+      checkWorks(call.definition.output, `output of activity "${activity.name}"`);
       this.#begun = true;
-      const { activity } = this.attempt;
       const result = this.#surroundings.executor.execute(this.#definition(), decodePayload(activity.input), this.#context());
       if (isPromise(result))
         result.then(

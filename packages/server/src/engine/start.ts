@@ -7,6 +7,7 @@ import { ApiError, WovyrError } from "@wovyr/sdk";
 import {
   checkAttributes,
   checkName,
+  checkWorks,
   decodePayload,
   digest,
   encodePayload,
@@ -63,6 +64,7 @@ export function newStart(
   if (request.attributes !== undefined) checkAttributes(request.attributes);
   const what = `input of workflow "${workflow}"`;
   const input = encodePayload(parse(definition.input, request.input, what), { limit, what });
+  checkWorks(definition.output, `output of workflow "${workflow}"`);
   const id = instanceId(definition, request, input) ?? run;
   const correlationId = request.correlationId ?? id;
   const said: StartDetails = {

@@ -188,8 +188,8 @@ export function transactionClient(options: TransactionClientOptions = {}): Trans
 
   return Object.freeze<TransactionClient>({
     async startIn<I, O>(tx: Transaction, workflow: Workflow<I, O>, input?: unknown, given?: StartOptions) {
-      const { definition } = workflow;
       const request = startRequest(workflow, input, given);
+      const { definition } = workflow;
       if (request.version !== undefined && request.version !== definition.version)
         throw new WovyrError(
           `startIn was given version "${definition.version}" of workflow "${definition.name}", and not "${request.version}": pass the definition of that one`,
@@ -199,6 +199,7 @@ export function transactionClient(options: TransactionClientOptions = {}): Trans
     },
 
     async sendIn(tx, id, event, ...[payload, given]) {
+      checkEvent(event, "sendIn");
       const what = `sendIn(${event.name})`;
       checkOptions(given, ["idempotencyKey"], what);
       checkName(id, "the id of an instance");
@@ -212,6 +213,7 @@ export function transactionClient(options: TransactionClientOptions = {}): Trans
     },
 
     async publishIn(tx, event, ...[payload, given]) {
+      checkEvent(event, "publishIn");
       checkOptions(given, ["key", "idempotencyKey"], `publishIn(${event.name})`);
       const { key, idempotencyKey } = given ?? {};
       const id = idempotencyKey === undefined ? `p-${newId()}` : checkedKey(idempotencyKey);
@@ -230,6 +232,13 @@ export function transactionClient(options: TransactionClientOptions = {}): Trans
       if (outcome === "conflict") throw publicationConflict(id);
       return { id, replayed: outcome === "known" };
     },
+  });
+}
+
+function checkEvent(event: { readonly name: string }, what: string): void {
+  if (typeof event === "object" && event !== null && typeof event.name === "string") return;
+  throw new WovyrError(`${what} takes what \`event(…)\` returned, and not ${typeof event === "string" ? "a name" : typeof event}`, {
+    code: "INVALID_DEFINITION",
   });
 }
 

@@ -480,3 +480,44 @@ test("an event payload that does not fit the open wait is refused, and the wait 
     assert.equal(await run.result(), 4);
   });
 });
+
+test("a schema that can check nothing is told before what it is to check is done: the activity does not run, the run does not begin", async () => {
+  const iban = Type.Object({ iban: Type.String({ format: "iban of nobody" }) });
+  let paid = 0;
+  const pay = activity("pay", { output: iban, retry: { maxAttempts: 3 } }, async () => {
+    paid += 1;
+    return { iban: "DE00" };
+  });
+  const paying = workflow("paying", async function* () {
+    try {
+      yield* pay();
+    } catch (error) {
+      const cause = (error as Error).cause as WovyrError;
+      return `${cause.code} ${cause.message}`;
+    }
+    return "paid";
+  });
+  const reporting = workflow("reporting", { output: iban }, async function* () {
+    yield* pay();
+    return { iban: "DE00" };
+  });
+  await inCase({ workflows: [paying, reporting] }, async ({ client }) => {
+    assert.match(
+      await client.execute(paying),
+      /^INVALID_DEFINITION the schema of output of activity "pay" uses the format "iban of nobody"/,
+    );
+    await assert.rejects(client.start(reporting), {
+      code: "INVALID_DEFINITION",
+      message: /output of workflow "reporting" uses the format/,
+    });
+  });
+  assert.equal(paid, 0);
+});
+
+test("a start says what it takes when it is given something else", async () => {
+  await inCase({ workflows: [fine] }, async ({ client }) => {
+    for (const other of [undefined, null, "fine", go])
+      await assert.rejects(client.start(other as never), { code: "INVALID_DEFINITION", message: /takes what `workflow\(…\)` returned/ });
+    await assert.rejects(client.start(fine, 1, { id: 5 } as never), { code: "INVALID_NAME" });
+  });
+});

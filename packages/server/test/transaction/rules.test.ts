@@ -149,6 +149,15 @@ test("what is wrong is found before the database is asked, with the codes of the
     [transactionClient({ limits: { payload: 8 } }).startIn(tx, account, "much too long"), "PAYLOAD_TOO_LARGE"],
     [startIn({} as never, account, "a"), "INVALID_OPTION"],
     [startIn(undefined as never, account, "a"), "INVALID_OPTION"],
+    [startIn(tx, account, "a", { id: 5 } as never), "INVALID_NAME"],
+    ...[undefined, null, "account", Paid].map((other): [Promise<unknown>, string] => [
+      startIn(tx, other as never, "a"),
+      "INVALID_DEFINITION",
+    ]),
+    ...[undefined, "paid", account.definition.run].flatMap((other): [Promise<unknown>, string][] => [
+      [sendIn(tx, "a", other as never, { amount: 1 }), "INVALID_DEFINITION"],
+      [publishIn(tx, other as never, { amount: 1 }), "INVALID_DEFINITION"],
+    ]),
   ];
   for (const [index, [refusal, code]] of refusals.entries()) await assert.rejects(refusal, { code }, `refusal ${index}`);
   assert.deepEqual(asked, []);
