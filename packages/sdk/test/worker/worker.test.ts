@@ -1,7 +1,7 @@
 /** The worker of the SDK against a server that is played by the test. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type ActivityContext, ApiError, activity, NonRetryableError } from "../../src/index.ts";
+import { type ActivityContext, ApiError, activity, NonRetryableError, Type } from "../../src/index.ts";
 import type { ActivityTask, FailureView, TaskOperations, TaskPoll, WorkerReport } from "../../src/internal.ts";
 import { resolveWorker } from "../../src/worker/resolved-worker.ts";
 import { TaskWorker } from "../../src/worker/task-worker.ts";
@@ -466,4 +466,21 @@ test("a worker says which of its activities it will hardly be given: their queue
     { activity: "elsewhere", queue: "other", queues: ["q"] },
     { activity: "demanding", missing: ["region:eu"] },
   ]);
+});
+
+test("an activity whose schema can check nothing is not run by a worker; its task fails", async () => {
+  let ran = false;
+  const work = activity("work", { queue: "q", output: Type.String({ format: "of nobody" }) }, async () => {
+    ran = true;
+    return "x";
+  });
+  const server = new Server();
+  const worker = new TaskWorker(server, resolveWorker({ activities: [work], log: silent }, "x"));
+  const running = worker.run();
+  server.give(task(1));
+  await server.until(() => server.failed.length === 1);
+  assert.match(JSON.stringify(server.failed), /INVALID_DEFINITION/);
+  assert.equal(ran, false);
+  await worker.stop();
+  await running;
 });

@@ -28,6 +28,14 @@ async function stranger(context: TestContext, status: number, body: string): Pro
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
+/** Where somebody listens, and never answers. */
+async function silence(context: TestContext): Promise<string> {
+  const server = createServer(() => {});
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  context.after(() => server.close().closeAllConnections());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
 type Astray = { readonly secret?: string; readonly level?: "warn" | "error" };
 
 /** What is logged when it is asked of runs of a node that says of another address that it is its own: one line, at `level`. */
@@ -94,22 +102,16 @@ test("an address where nobody listens is told of once, with the node", async (co
 });
 
 test("a node that lives and gives no answer in time is told of as such, and not as one whose address is wrong", async (context) => {
-  const silent = createServer(() => {});
-  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
-  context.after(() => silent.close(() => {}).closeAllConnections());
-  const [line] = await askedAstray(context, `http://127.0.0.1:${(silent.address() as AddressInfo).port}`, { secret, level: "warn" });
+  const [line] = await askedAstray(context, await silence(context), { secret, level: "warn" });
   assert.match(line ?? "", /gives no answer in time .* more to do than it manages/);
 });
 
 test("who waits for what belongs to a node that does not answer is told in time: results are recorded, updates need the owner", async (context) => {
-  const silent = createServer(() => {});
-  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
-  context.after(() => silent.close(() => {}).closeAllConnections());
   const store = memoryStore({ shared: true });
   const { all } = await nodes(context, 1, [waiting, quick], { store, cluster: { secret } });
   const [one] = all;
   assert.ok(one !== undefined);
-  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const url = await silence(context);
   const mute = await createOrchestrator({ workflows: [waiting, quick], store, turnTimeout: false, cluster: { secret, url } });
   context.after(() => mute.close());
   await until("both have shards", async () => (await one.local.cluster()).nodes.every(({ shards }) => shards.length === 128));
