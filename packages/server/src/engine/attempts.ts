@@ -19,11 +19,11 @@ import {
   type Payload,
   workerLossLimit,
 } from "@wovyr/sdk/internal";
-import { type Attempt, attemptKey, limitsOf, outcomeUnknown } from "./attempt.ts";
+import { type Attempt, type AttemptOutcome, attemptKey, limitsOf, outcomeUnknown } from "./attempt.ts";
 import type { Engine } from "./engine.ts";
 import type { Instance } from "./instance.ts";
 import { type Mail, mailIdentity } from "./mail.ts";
-import type { Heartbeat } from "./ports/store.ts";
+import type { Heartbeat, RunAddress } from "./ports/store.ts";
 
 const attemptLossLimit = 5;
 const never = Number.POSITIVE_INFINITY;
@@ -81,14 +81,28 @@ export class Attempts {
       activity: { ...activity },
       workflowRetry: instance.definition?.activityRetry,
       runEndsAt: runEndsAt(instance.state),
-      report: (fact) => this.#engine.deliver({ tenant, run, shard }, { fact }),
+      report: (fact) => this.#report({ tenant, run, shard }, fact),
       announce,
     });
   }
 
+  /** A run that has ended a process in a turn finds what it is told now when it does so again: what its activities did is not done once more. */
+  #report(key: RunAddress & { readonly shard: number }, fact: AttemptOutcome): void {
+    const { heldMail, strikes } = this.#engine;
+    if (strikes.against(key) === 0) this.#engine.deliver(key, { fact });
+    else void heldMail.secured(key, fact).then((mail) => this.#engine.deliver(key, mail));
+  }
+
+  /** Whether an outcome is in the inbox of its run, or on its way there. */
+  #isKept(run: string, outcome: string): boolean {
+    const { revival, heldMail } = this.#engine;
+    return revival.expects(run, outcome) || heldMail.isSecuring(run, outcome);
+  }
+
   /** Whether an attempt runs or waits here, or what becomes of it is being decided. */
   #isHere(run: string, effect: EffectId): boolean {
-    return this.#engine.dispatch.has(run, effect) || this.#engine.stepOutcomes.has(run, effect);
+    const { dispatch, stepOutcomes } = this.#engine;
+    return dispatch.has(run, effect) || stepOutcomes.has(run, effect);
   }
 
   /** Whether what attempts told last may be in the store and matters: one that was lost is to be told. */
@@ -110,7 +124,7 @@ export class Attempts {
     for (const { effect } of told) this.#engine.heartbeats.found(run, effect);
     for (const [effect, activity] of instance.state.activities) {
       const outcome = `outcome:${effect}:${activity.attempt}`;
-      if (reported.has(outcome) || this.#engine.revival.expects(run, outcome) || this.#isHere(run, effect)) continue;
+      if (reported.has(outcome) || this.#isKept(run, outcome) || this.#isHere(run, effect)) continue;
       const started: AttemptStarted = { type: "AttemptStarted", effect, attempt: activity.attempt };
       const isQueued = activity.queue !== undefined;
       // A worker has it, or it waits for one: the store knows, and says so when it was lost.

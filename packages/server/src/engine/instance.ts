@@ -180,7 +180,7 @@ export class Instance implements Job {
       held: [],
     };
     this.#next = 0;
-    this.#resumption = this.state.parked === undefined ? -1 : this.mailbox.findLastIndex(({ fact }) => fact.type === "Resumed");
+    this.#resumption = this.#findResumption();
     this.#turnWeight = 0;
     this.state.beginTurn(at);
     if (this.execution !== undefined) {
@@ -188,6 +188,15 @@ export class Instance implements Job {
       this.execution.beginTurn(at);
     }
     return this.#advance();
+  }
+
+  /** One that has not even begun goes on first and begins then. */
+  #findResumption(): number {
+    if (this.state.parked === undefined) return -1;
+    const place = this.mailbox.findLastIndex(({ fact }) => fact.type === "Resumed");
+    if (place <= 0 || this.state.start !== undefined) return place;
+    this.mailbox.unshift(...this.mailbox.splice(place, 1));
+    return 0;
   }
 
   readonly #onIdle = (): void => {

@@ -252,8 +252,8 @@ export function mailIdentity(fact: Incoming): string {
   }
 }
 
-/** What a run that takes no step need not keep: timers and retries have rows, and that an attempt was lost is seen when the run is loaded. */
-export const comesAgain: ReadonlySet<Incoming["type"]> = new Set(["TimerFired", "AttemptStarted", "AttemptLost"]);
+/** What a run that takes no step need not keep: timers and retries have rows, and a lost attempt and a new chance are seen when the run is loaded. */
+export const comesAgain: ReadonlySet<Incoming["type"]> = new Set(["TimerFired", "AttemptStarted", "AttemptLost", "Resumed"]);
 
 /** Whether the next owner of a run hears of it without this node: because it is durable, or because who said it is told that it came to nothing. */
 export const comesAgainTo = ({ fact, inbox, receipt }: Mail): boolean =>

@@ -28,6 +28,7 @@ export class OwnedShards {
   /** Recoveries that are under way or wait for one that is. */
   #recoveries = 0;
   #recovered = false;
+  #strikesKnown: Promise<void> | undefined;
 
   constructor(engine: Engine) {
     this.#engine = engine;
@@ -40,6 +41,11 @@ export class OwnedShards {
 
   get idle(): boolean {
     return this.#recoveries === 0;
+  }
+
+  /** While what was noted against runs of shards that were just taken is not known yet: no run is loaded before. */
+  get strikesKnown(): Promise<void> | undefined {
+    return this.#strikesKnown;
   }
 
   /** Resolves when those that are owned by now are recovered, or lost again. */
@@ -65,13 +71,18 @@ export class OwnedShards {
 
   gained(gained: readonly number[]): void {
     const { dispatch, options } = this.#engine;
+    const strikesKnown = (this.#strikesKnown ?? Promise.resolve()).then(() => this.#learnStrikes());
+    this.#strikesKnown = strikesKnown;
+    void strikesKnown.then(() => {
+      if (this.#strikesKnown === strikesKnown) this.#strikesKnown = undefined;
+    });
     for (const place of placesOf(options.store)) {
       const shards = shardsAt(options.store, place, gained);
       if (shards.length === 0) continue;
       this.#recoveries += 1;
       dispatch.recovering();
       const before = this.#recovering.get(place) ?? Promise.resolve();
-      const recovery = before
+      const recovery = Promise.all([before, strikesKnown])
         .then(() => this.#recover(place, shards))
         .then(() => {
           this.#recoveries -= 1;
@@ -120,11 +131,10 @@ export class OwnedShards {
   /** Until it is done, or the shards are not this node's any more. */
   async #recover(place: number, shards: readonly number[]): Promise<void> {
     const engine = this.#engine;
-    const { clock, log, store, localQueues } = engine.options;
+    const { clock, log, localQueues } = engine.options;
     const isOwner = () => !engine.closing && shards.some((shard) => engine.ownership.owns(shard));
     while (isOwner()) {
       try {
-        engine.strikes = new Strikes(await store.listStrikes());
         await recover(engine, place, shards);
         if (!isOwner()) return;
         await engine.timers.gained();
@@ -138,6 +148,21 @@ export class OwnedShards {
         return;
       } catch (error) {
         if (!(error instanceof StoreUnavailableError)) log.error("recovery failed; it is tried again", { error });
+        await pause(clock, recoveryPause);
+      }
+    }
+  }
+
+  async #learnStrikes(): Promise<void> {
+    const engine = this.#engine;
+    const { clock, log, store } = engine.options;
+    while (!engine.closing) {
+      try {
+        engine.strikes = new Strikes(await store.listStrikes());
+        return;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailableError))
+          log.error("turns that never ended could not be looked for; it is tried again", { error });
         await pause(clock, recoveryPause);
       }
     }

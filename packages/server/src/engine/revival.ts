@@ -3,7 +3,8 @@
  *
  * 1. Items for a run that is being loaded wait here, in order.
  * 2. An attempt that history shows as running and that this process does not run was lost with another process (attempts.ts).
- * 3. A run whose code does not match its history, or has blocked processes before, comes in without its code: parked.
+ * 3. A run whose code does not match its history, or has blocked processes before, comes in without its code: parked. The latter is known of all runs
+ *    before any is read.
  * 4. What was begun before this node lost shards is begun again when it ends: the run may be another node's, or may have been meanwhile.
  * 5. What was kept for a parked run is recorded before it goes on.
  */
@@ -21,7 +22,7 @@ import { placesOf } from "./places.ts";
 import { type Heartbeat, type InstanceRow, isOpenStatus, type RunAddress } from "./ports/store.ts";
 import { workflowLabel } from "./registry.ts";
 import { Replay } from "./replay.ts";
-import { strikeLimit } from "./strikes.ts";
+import { strikeLimit, waitAfter } from "./strikes.ts";
 import { versionMissing } from "./version-missing.ts";
 
 export class Revival {
@@ -31,6 +32,8 @@ export class Revival {
   readonly #loading = new Map<string, Mail[]>();
   /** Parked runs that are to be tried once more. */
   readonly #chances = new Set<string>();
+  /** Runs that were parked here for what they did to other processes: another one may try them. */
+  readonly #blocking = new Set<string>();
   readonly #careful = new Set<string>();
   /** Outcomes of attempts that are known to be in inboxes, and are still to be delivered. */
   readonly #kept = new Map<number, ReadonlySet<string>>();
@@ -149,12 +152,12 @@ export class Revival {
 
   #load(key: RunAddress, options?: { readonly inbox: boolean }): Promise<void> {
     const term = this.#term;
-    return this.#loaderOf(key)
-      .load(key, options)
-      .then(
-        (loaded) => (term === this.#term ? this.#loaded(key, loaded, options) : this.#loadAgain(key, options)),
-        (error) => this.#notLoaded(key, error),
-      );
+    const { strikesKnown } = this.#engine.shards;
+    const read = () => this.#loaderOf(key).load(key, options);
+    return (strikesKnown === undefined ? read() : strikesKnown.then(read)).then(
+      (loaded) => (term === this.#term ? this.#loaded(key, loaded, options) : this.#loadAgain(key, options)),
+      (error) => this.#notLoaded(key, error),
+    );
   }
 
   /** Unless nobody waits for it any more. */
@@ -216,7 +219,6 @@ export class Revival {
 
   /** Replays a loaded run and gives it the items that waited for it. */
   #revive({ row, turns, weight }: LoadedRun): Promise<void> {
-    const { store, log } = this.#engine.options;
     const definition = this.#engine.options.registry.find(row.workflow, row.version);
     const instance = new Instance(
       {
@@ -241,7 +243,7 @@ export class Revival {
         },
       );
     if (this.#careful.has(row.run)) instance.mailPerTurn = 1;
-    const strikes = this.#engine.strikes.against(row);
+    const blocked = row.closedAt === undefined ? this.#blocked(row, turns) : undefined;
     const term = this.#term;
     return new Promise((resolve) => {
       const enter = (settle: () => void) => {
@@ -258,10 +260,8 @@ export class Revival {
         this.#engine.queue(instance);
         resolve();
       };
-      if (strikes >= strikeLimit && row.closedAt === undefined) {
-        enter(() => this.#withoutCode(instance, turns, neverYields(row.workflow, strikes)));
-        // It is held while this process lives; the next start gives it a new chance.
-        store.clearStrikes(row).catch((error) => log.warn("strikes could not be cleared", { error }));
+      if (blocked !== undefined) {
+        enter(() => this.#withoutCode(instance, turns, blocked));
         return;
       }
       this.#engine.turns.add(
@@ -271,6 +271,20 @@ export class Revival {
         }),
       );
     });
+  }
+
+  /** Why a run is not tried in this process; undefined when it may be. */
+  #blocked(row: InstanceRow, turns: LoadedRun["turns"]): Error | undefined {
+    const strikes = this.#engine.strikes.against(row);
+    if (strikes < strikeLimit) return undefined;
+    const failure = neverYields(row.workflow, strikes);
+    const parking = turns.findLast(({ events }) =>
+      events.some((fact) => fact.type === "Parked" && fact.failure.message === failure.message),
+    );
+    if (parking === undefined) this.#blocking.add(row.run);
+    else if (!this.#blocking.has(row.run) && this.#engine.now() >= parking.at + waitAfter(strikes)) return undefined;
+    this.#chances.delete(row.run);
+    return failure;
   }
 
   /** The run's code cannot be run: only its state is known, and it is parked unless it was already. */

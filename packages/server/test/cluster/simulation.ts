@@ -5,7 +5,8 @@
  * 2. At no moment do two nodes that are not frozen both take a shard for theirs.
  * 3. No turn is written by a node that does not own its shard.
  * 4. No attempt begins at a node that may not act on its shard.
- * 5. Whoever asks for something asks the node that owns the run, and again until it is done, under the same key.
+ * 5. A turn that never yields is the end of its node, which has noted it before.
+ * 6. Whoever asks for something asks the node that owns the run, and again until it is done, under the same key.
  */
 import assert from "node:assert/strict";
 import type { AnyWorkflow } from "@wovyr/sdk";
@@ -37,6 +38,8 @@ const tenant = "default";
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 const never = new Promise<never>(() => {});
 
+type Strike = { readonly tenant: string; readonly run: string; readonly workflow: string; readonly tail: number };
+
 export type NodeOptions = { readonly workflows?: readonly AnyWorkflow[]; readonly release?: string; readonly activities?: number };
 
 export class SimulatedNode {
@@ -52,6 +55,7 @@ export class SimulatedNode {
   /** A method of the store: when it is called next, the node freezes before the call arrives. */
   freezeAt: string | undefined;
   readonly #cluster: Cluster;
+  #turnOf: Strike | undefined;
   #state: "alive" | "frozen" | "closing" | "gone" = "alive";
   #thaw = () => {};
   #frozen: Promise<void> | undefined;
@@ -95,7 +99,18 @@ export class SimulatedNode {
       lease,
       publicationRetention: defaultPublicationRetention,
       deadOwners: () => [],
+      turnBegan: (run, tail) => {
+        this.#turnOf = run && { tenant: run.tenant, run: run.run, workflow: run.workflow, tail };
+      },
     });
+  }
+
+  /** What workflow code calls that does not yield any more: the node is ended by its watchdog. */
+  block(): void {
+    if (!this.alive) return;
+    assert.ok(this.#turnOf);
+    this.#cluster.strike(this.#turnOf);
+    this.crash();
   }
 
   get alive(): boolean {
@@ -172,7 +187,7 @@ export class SimulatedNode {
       if (this.cutOff || this.cutFrom.has(place) || this.#cluster.away.has(place) || fate < this.#cluster.flaky / 2)
         throw new StoreUnavailableError("the network is away");
       const ended = this.#cluster.begin();
-      const answer = call();
+      const answer = this.#cluster.struck(name, args) ?? call();
       await answer.then(
         (value) => this.#cluster.watch(place, name, args, value),
         () => {},
@@ -205,6 +220,7 @@ export class Cluster {
   readonly trespasses: string[] = [];
   readonly #databases: readonly StoreProvider[];
   readonly #owners = new Map<number, string | undefined>();
+  #strikes: readonly (Strike & { readonly count: number })[] = [];
   #moving = 0;
   #last = 0;
   store: Store | undefined;
@@ -254,6 +270,19 @@ export class Cluster {
     const { done } = answer as FlushOutcome;
     for (const { run, shard, node } of (args[0] as Flush).turns)
       if (done.has(run) && this.#owners.get(shard) !== node) this.trespasses.push(`${node} wrote a turn of shard ${shard}`);
+  }
+
+  strike(turn: Strike): void {
+    const known = this.#strikes.find(({ run, tail }) => run === turn.run && tail === turn.tail);
+    this.#strikes = [...this.#strikes.filter((each) => each !== known), { ...turn, count: (known?.count ?? 0) + 1 }];
+  }
+
+  /** The store's answer on turns that never ended, of which that in memory knows nothing. */
+  struck(name: string, [key]: readonly unknown[]): Promise<unknown> | undefined {
+    if (name === "listStrikes") return Promise.resolve(this.#strikes);
+    if (name !== "clearStrikes") return undefined;
+    this.#strikes = this.#strikes.filter(({ run }) => run !== (key as { run: string }).run);
+    return Promise.resolve();
   }
 
   begin(): () => void {
