@@ -30,6 +30,7 @@ const suspects = "packages/server/test/engine/suspects.test.ts";
 const undone = "packages/server/test/engine/compensation-retries.test.ts";
 const simulated = "packages/server/test/cluster/simulated.test.ts";
 const handedOver = "packages/server/test/cluster/hand-over.test.ts";
+const blocking = "packages/server/test/cluster/blocking-runs.test.ts";
 const letters = "packages/server/test/engine/dead-letters.test.ts";
 const queued = "packages/server/test/queues/queued.test.ts";
 const unpolled = "packages/server/test/queues/unpolled.test.ts";
@@ -40,6 +41,41 @@ const admitted = "packages/server/test/engine/workflow-concurrency.test.ts";
 const debounced = "packages/server/test/engine/debounce.test.ts";
 
 export const mutants: readonly Mutant[] = [
+  {
+    name: "blocking runs: one that has not begun goes on after its start",
+    file: "packages/server/src/engine/instance.ts",
+    find: "if (place <= 0 || this.state.start !== undefined) return place;",
+    replace: "return place;",
+    tests: [blocking],
+  },
+  {
+    name: "blocking runs: runs are loaded before it is known which of them block",
+    file: "packages/server/src/engine/revival.ts",
+    find: "(strikesKnown === undefined ? read() : strikesKnown.then(read))",
+    replace: "(strikesKnown === null ? strikesKnown : read())",
+    tests: [blocking],
+  },
+  {
+    name: "blocking runs: the chance of one that is held is kept for it",
+    file: "packages/server/src/engine/mail.ts",
+    find: '"AttemptStarted", "AttemptLost", "Resumed"]);\n\n/** Whether the next owner',
+    replace: '"AttemptStarted", "AttemptLost"]);\n\n/** Whether the next owner',
+    tests: [blocking],
+  },
+  {
+    name: "blocking runs: one that goes on blocking is tried again at once by whoever takes it",
+    file: "packages/server/src/engine/strikes.ts",
+    find: "strikes <= strikeLimit ? 0",
+    replace: "strikes > 0 ? 0",
+    tests: [blocking],
+  },
+  {
+    name: "blocking runs: what they are told is not kept first",
+    file: "packages/server/src/engine/attempts.ts",
+    find: "if (strikes.against(key) === 0) this",
+    replace: "if (strikes.against(key) >= 0) this",
+    tests: [blocking],
+  },
   {
     name: "permits outlive the lease of their node: what was frozen goes on with them",
     file: "packages/server/src/engine/limits/limits.ts",

@@ -54,6 +54,8 @@ export class SimulatedNode {
   silence: Promise<void> | undefined;
   /** A method of the store: when it is called next, the node freezes before the call arrives. */
   freezeAt: string | undefined;
+  /** A method of the store whose answers take 20 ms more. */
+  slowAt: string | undefined;
   readonly #cluster: Cluster;
   #turnOf: Strike | undefined;
   #state: "alive" | "frozen" | "closing" | "gone" = "alive";
@@ -181,6 +183,7 @@ export class SimulatedNode {
       await this.#turn();
       if (this.silence !== undefined) await this.silence;
       await this.#cluster.latency();
+      if (name === this.slowAt) await this.#cluster.sleep(20);
       if (name === this.freezeAt) this.freeze();
       await this.#turn();
       const fate = this.#cluster.flaky === 0 ? 1 : this.#cluster.random.fraction();
