@@ -6,6 +6,7 @@ import {
   baseUrl,
   checkClassifier,
   checkCodec,
+  checkFlag,
   checkName,
   checkOptions,
   clientOver,
@@ -357,6 +358,12 @@ function limitsOf({ limits = {} }: OrchestratorOptions): EngineLimits {
 async function listen(http: FastifyInstance, options: ListenOptions): Promise<string> {
   checkOptions(options, ["port", "host", "allowUnauthenticated"], "listen");
   const { port = defaultPort, host = defaultHost, allowUnauthenticated = false } = options;
+  wholeNumber(port, 0, "port of listen", 65_535);
+  checkFlag(allowUnauthenticated, "allowUnauthenticated of listen");
+  if (typeof host !== "string" || host === "")
+    throw new WovyrError(`host of listen must be an address such as "127.0.0.1", not ${host === "" ? "nothing" : typeof host}`, {
+      code: "INVALID_OPTION",
+    });
   if (!loopback.test(host) && !allowUnauthenticated)
     throw new WovyrError(
       `Listening on ${host} would let anyone who reaches it start and end workflows: there is no authentication yet. Listen on 127.0.0.1 and put a proxy that authenticates in front, or pass allowUnauthenticated: true.`,

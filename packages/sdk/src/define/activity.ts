@@ -7,7 +7,7 @@ import { type ErrorClass, WovyrError } from "../model/errors.ts";
 import { checkOnExhausted, type OnExhausted } from "../model/exhaustion.ts";
 import type { Classifier } from "../model/failure-kind.ts";
 import { checkName } from "../model/name.ts";
-import { checkOptions } from "../model/option.ts";
+import { checkedFor, checkOptions } from "../model/option.ts";
 import { checkPriority, type Priority } from "../model/priority.ts";
 import { type RateLimitOptions, resolveRateLimit } from "../model/rate-limit.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
@@ -136,12 +136,12 @@ function definitionOf(name: string, options: AnyOptions, ...fn: [] | [fn: unknow
   checkSchema(options.output, `the output of ${what}`);
   checkErrorClasses(options.errors, what);
   const { retry, timeout, semantics, onExhausted, classify, circuitBreaker, queue, requires, priority, concurrency, rateLimit } = options;
-  resolveRetry(retry);
-  resolveTimeouts(timeout);
+  checkedFor(what, () => resolveRetry(retry));
+  checkedFor(what, () => resolveTimeouts(timeout));
   if (semantics !== undefined) checkSemantics(semantics, what);
   if (onExhausted !== undefined) checkOnExhausted(onExhausted, what);
   checkClassifier(classify, what);
-  if (circuitBreaker !== undefined) resolveCircuitBreaker(circuitBreaker);
+  if (circuitBreaker !== undefined) checkedFor(what, () => resolveCircuitBreaker(circuitBreaker));
   if (queue !== undefined) {
     checkName(queue, `the queue of ${what}`);
     checkQueued(options, what);

@@ -5,7 +5,7 @@ import { type DebounceOptions, resolveDebounce } from "../model/debounce.ts";
 import { type ErrorClass, WovyrError } from "../model/errors.ts";
 import { checkOnExhausted, type OnExhausted } from "../model/exhaustion.ts";
 import { checkName } from "../model/name.ts";
-import { checkOptions, wholeNumber } from "../model/option.ts";
+import { checkedFor, checkOptions, wholeNumber } from "../model/option.ts";
 import { checkPriority, type Priority } from "../model/priority.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
 import { resolveRunTimeouts, type WorkflowTimeout } from "../model/run-timeouts.ts";
@@ -199,8 +199,8 @@ function definitionOf(name: string, options: AnyOptions, ...run: [] | [run: unkn
   checkEvents(options.triggers, `the triggers of ${what}`);
   if (options.compensation !== undefined) checkCompensation(options.compensation, `the compensation of ${what}`);
   const { retry, activityRetry, retryBudget, onExhausted, deadLetter, timeout } = options;
-  resolveRetry(retry);
-  resolveRetry(activityRetry);
+  checkedFor(what, () => resolveRetry(retry));
+  checkedFor(`the activityRetry of ${what}`, () => resolveRetry(activityRetry));
   if (retryBudget !== undefined) wholeNumber(retryBudget, 0, `the retryBudget of ${what}`);
   if (onExhausted !== undefined) checkOnExhausted(onExhausted, what);
   if (deadLetter !== undefined && typeof deadLetter !== "boolean")

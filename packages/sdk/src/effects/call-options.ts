@@ -2,7 +2,7 @@ import { type ActivityTimeouts, resolveTimeouts } from "../model/activity-timeou
 import { WovyrError } from "../model/errors.ts";
 import { checkOnExhausted, type OnExhausted } from "../model/exhaustion.ts";
 import { checkName } from "../model/name.ts";
-import { checkOptions } from "../model/option.ts";
+import { checkedFor, checkOptions } from "../model/option.ts";
 import { checkPriority, type Priority } from "../model/priority.ts";
 import { type RetryPolicy, resolveRetry } from "../model/retry-policy.ts";
 import { type CallSemantics, checkCallSemantics, type Semantics } from "../model/semantics.ts";
@@ -31,8 +31,8 @@ const longestSummary = 1_000;
 /** `defined` is how often the definition says that it runs. Throws INVALID_OPTION, INVALID_DURATION or INVALID_NAME. */
 export function checkCallOptions(options: CallOptions, what: string, defined?: Semantics): void {
   checkOptions(options, callOptionNames, what);
-  if (options.retry !== undefined) resolveRetry(options.retry);
-  if (options.timeout !== undefined) resolveTimeouts(options.timeout);
+  if (options.retry !== undefined) checkedFor(what, () => resolveRetry(options.retry));
+  if (options.timeout !== undefined) checkedFor(what, () => resolveTimeouts(options.timeout));
   if (options.semantics !== undefined) checkCallSemantics(options.semantics, defined, what);
   if (options.onExhausted !== undefined) checkOnExhausted(options.onExhausted, what);
   if (options.queue !== undefined) checkName(options.queue, `the queue of ${what}`);

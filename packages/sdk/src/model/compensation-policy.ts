@@ -1,6 +1,6 @@
 /** When a run, or a saga in it, undoes what it has done, and how. */
 import { WovyrError } from "./errors.ts";
-import { checkOptions } from "./option.ts";
+import { checkedFor, checkOptions } from "./option.ts";
 import { type RetryPolicy, resolveRetry } from "./retry-policy.ts";
 
 /** A function is asked with what the run failed with or was cancelled with; it must answer the same on every replay. */
@@ -45,7 +45,7 @@ export function checkSaga(options: SagaOptions, what: string): void {
 export function checkCompensation(options: CompensationOptions, what: string): void {
   checkOptions(options, ["on", "order", "onFailure", "retry"], what);
   checkChoices(options, what);
-  if (options.retry !== undefined) resolveRetry(options.retry);
+  if (options.retry !== undefined) checkedFor(what, () => resolveRetry(options.retry));
 }
 
 /** A policy with what the options say instead of its own. */

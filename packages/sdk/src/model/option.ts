@@ -14,6 +14,16 @@ export function checkOptions(options: unknown, known: readonly string[], what: s
   }
 }
 
+/** What `check` refuses is told with what it is an option of. */
+export function checkedFor<T>(what: string, check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof WovyrError)) throw error;
+    throw new WovyrError(`${what}: ${error.message}`, { code: error.code });
+  }
+}
+
 /** Returns `value` when it is a whole number from `least` to `most`; throws INVALID_OPTION, which names the option `what`. */
 export function wholeNumber(value: unknown, least: number, what: string, most = Number.MAX_SAFE_INTEGER): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= least && value <= most) return value;

@@ -89,7 +89,14 @@ describe("an activity", () => {
       "INVALID_DEFINITION",
       /the input of activity a must be/,
     ],
-    ["a bad retry policy", () => untyped.activity("a", { retry: { maxAttempts: 0 } }, () => 1), "INVALID_OPTION", /retry\.maxAttempts/],
+    [
+      "a bad retry policy",
+      () => untyped.activity("a", { retry: { maxAttempts: 0 } }, () => 1),
+      "INVALID_OPTION",
+      /^activity a: retry\.maxAttempts/,
+    ],
+    ["a bad timeout", () => untyped.activity("a", { timeout: -1 }, () => 1), "INVALID_OPTION", /^activity a: /],
+    ["a bad breaker", () => untyped.activity("a", { circuitBreaker: {} }, () => 1), "INVALID_OPTION", /^activity a: circuitBreaker\./],
     [
       "H003 a bad timeout",
       () => untyped.activity("a", { timeout: { startToClose: 1e21 } }, () => 1),

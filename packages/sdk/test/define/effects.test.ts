@@ -136,7 +136,7 @@ describe("a call of an activity", () => {
 
   const wrong: readonly [string, () => unknown, string, RegExp][] = [
     ["an unknown option", () => untyped.step("s", () => 1).with({ retires: 1 }), "INVALID_OPTION", /activity s has no option "retires"/],
-    ["a bad retry", () => score(1).with({ retry: { maxAttempts: -1 } }), "INVALID_OPTION", /retry\.maxAttempts/],
+    ["a bad retry", () => score(1).with({ retry: { maxAttempts: -1 } }), "INVALID_OPTION", /^activity score: retry\.maxAttempts/],
     [
       "H002 a bad timeout",
       () => score(1).with({ timeout: { startToClose: Number.NaN } }),

@@ -33,19 +33,15 @@ import type { Member } from "./members.ts";
 import { newMessageName } from "./messages.ts";
 import { type LocalOperations, localOperations, maxBatch, type Sayable } from "./operations.ts";
 import { isOfNode, isUncertain, notOwner, ownerUnreachable, reasonOf, workflowElsewhere } from "./ownership-errors.ts";
+import { PeerCalls } from "./peer-calls.ts";
 import type { Place } from "./placement.ts";
-import type { Peers } from "./ports/peers.ts";
 import { isClosedResult } from "./results.ts";
 import { keyPlace, placeIdOf } from "./start.ts";
 
 /** How long what only the owner can answer is asked again, in milliseconds: longer than a hand-over takes. */
 const askPatience = 2_000;
-/** How much longer than it was asked to an owner may wait until it answers, in milliseconds: callers are told something within less than `grace` (answering.ts). */
-const overdue = 1_000;
 const firstPause = 25;
 const longestPause = 1_000;
-/** Calls to other nodes that are under way at once. */
-export const maxForwarded = 5_000;
 const eventsPerRead = 500;
 /** Nodes that are asked to start what this one does not have. */
 const mostDelegates = 3;
@@ -81,6 +77,7 @@ class Routing {
   readonly #tenant: string;
   readonly #engine: EngineOf;
   readonly #local: LocalOperations;
+  readonly #calls: PeerCalls;
   /** Whether the caller is another node. */
   readonly #forwarded: boolean;
   /** Whether it is another node that did not have the workflow itself. */
@@ -90,6 +87,7 @@ class Routing {
     this.#tenant = tenant;
     this.#engine = engine;
     this.#local = local;
+    this.#calls = new PeerCalls(tenant);
     this.#forwarded = forwarded;
     this.#delegated = delegated;
     this.operations = this.#operations();
@@ -164,89 +162,6 @@ class Routing {
     return { ...request, idempotencyKey: newMessageName(this.#engine()) };
   }
 
-  /** Calls another node. Rejects with UNREACHABLE as soon as that one is known to own the run no more. */
-  async #remotely<T>(
-    engine: Engine,
-    member: Member,
-    left: Departure,
-    call: (owner: Operations, signal: AbortSignal) => Promise<T>,
-    outside?: AbortSignal,
-  ): Promise<T> {
-    const owner = this.#peers(engine, member).operations(this.#tenant, member);
-    return this.#watched(engine, member, left, (signal) => call(owner, signal), outside);
-  }
-
-  /** Calls another node that is to wait before it answers; one that did not answer before is not to wait. Rejects with UNREACHABLE when the answer is overdue. */
-  async #waitingly<T>(
-    engine: Engine,
-    member: Member,
-    left: Departure,
-    most: number,
-    call: (owner: Operations, wait: number, signal: AbortSignal) => Promise<T>,
-    outside?: AbortSignal,
-  ): Promise<T> {
-    const { clock } = engine.options;
-    const wait = engine.placement.isSilent(member) ? 0 : Math.min(most, longestWait);
-    const over = new AbortController();
-    const cancel = clock.wakeAt(clock.now() + wait + overdue, () => over.abort(noAnswerInTime(member)));
-    const signal = outside === undefined ? over.signal : AbortSignal.any([outside, over.signal]);
-    try {
-      return await this.#remotely(engine, member, left, (owner, ending) => call(owner, wait, ending), signal);
-    } finally {
-      cancel();
-    }
-  }
-
-  async #watched<T>(
-    engine: Engine,
-    member: Member,
-    left: Departure,
-    call: (signal: AbortSignal) => Promise<T>,
-    outside?: AbortSignal,
-  ): Promise<T> {
-    const { node } = member;
-    const ending = new AbortController();
-    const stop = () => ending.abort(outside?.reason);
-    outside?.addEventListener("abort", stop, { once: true });
-    let moved = () => {};
-    const moving = new Promise<never>((_resolve, reject) => {
-      moved = () => {
-        ending.abort();
-        reject(new ApiError(`Node ${node} does not own the run any more.`, { code: "UNREACHABLE" }));
-      };
-    });
-    const unlisten = left.listen(moved);
-    engine.placement.forwarding += 1;
-    try {
-      if (outside?.aborted === true) stop();
-      return await Promise.race([this.#heard(engine, member, call(ending.signal)), moving]);
-    } finally {
-      engine.placement.forwarding -= 1;
-      outside?.removeEventListener("abort", stop);
-      unlisten();
-    }
-  }
-
-  /** What a node answers, or that it does not, tells of the node as well. */
-  async #heard<T>(engine: Engine, member: Member, answer: Promise<T>): Promise<T> {
-    try {
-      const given = await answer;
-      engine.placement.answered(member);
-      return given;
-    } catch (error) {
-      engine.placement.unanswered(member, error);
-      throw error;
-    }
-  }
-
-  #peers(engine: Engine, { node }: Member): Peers {
-    const { peers } = engine.options;
-    if (peers === undefined) throw ownerUnreachable(`node ${node} owns it, and this one has no way to reach others`);
-    if (engine.placement.forwarding >= maxForwarded)
-      throw new ApiError(`${maxForwarded} calls to other nodes are under way already.`, { code: "OVERLOADED", retryAfter: 1_000 });
-    return peers;
-  }
-
   #leftBy(engine: Engine, id: string | undefined, owner: Member): Departure {
     return id === undefined ? engine.placement.departure(owner) : engine.placement.tenure(engine.shardOf(this.#tenant, id), owner);
   }
@@ -274,7 +189,7 @@ class Routing {
       try {
         if (place.kind !== "here" && this.#forwarded) throw notOwner();
         if (place.kind === "nowhere" && !isIsolated(engine)) throw ownerUnreachable("no node owns it at the moment");
-        if (place.kind === "there") return await this.#remotely(engine, place.owner, this.#leftBy(engine, id, place.owner), call);
+        if (place.kind === "there") return await this.#calls.make(engine, place.owner, this.#leftBy(engine, id, place.owner), call);
         const answer = await call(this.#local);
         if (fromMemory && !same(place, this.#placeOf(engine, id))) throw notOwner();
         return answer;
@@ -299,7 +214,7 @@ class Routing {
     const place = this.#placeOf(engine, id);
     if (place.kind === "there" && !this.#forwarded)
       try {
-        return await this.#remotely(engine, place.owner, this.#leftBy(engine, id, place.owner), (owner) => owner.describe(id, options));
+        return await this.#calls.make(engine, place.owner, this.#leftBy(engine, id, place.owner), (owner) => owner.describe(id, options));
       } catch (error) {
         if (!isOfNode(error)) throw error;
       }
@@ -322,7 +237,7 @@ class Routing {
           at.update(id, update, input, { ...named, wait, ...(signal !== undefined && { signal }) });
         if (place.kind !== "there") return await ask(this.#local, left, signal);
         const { owner } = place;
-        const told = await this.#waitingly(engine, owner, this.#leftBy(engine, id, owner), left, ask, signal);
+        const told = await this.#calls.waiting(engine, owner, this.#leftBy(engine, id, owner), left, ask, signal);
         if (told.status !== "Open" || clock.now() - began >= wait) return told;
       } catch (error) {
         signal?.throwIfAborted();
@@ -345,7 +260,7 @@ class Routing {
         if (this.#isOwn(engine, place)) return await say(this.#local, named);
         if (this.#forwarded) throw notOwner();
         if (place.kind === "there")
-          return await this.#remotely(engine, place.owner, this.#leftBy(engine, id, place.owner), (owner) => say(owner, named));
+          return await this.#calls.make(engine, place.owner, this.#leftBy(engine, id, place.owner), (owner) => say(owner, named));
       } catch (error) {
         if (!this.#mayBeElsewhere(engine, id, place, error)) throw error;
         silent = isUncertain(error);
@@ -389,8 +304,8 @@ class Routing {
           const start = (at: Operations, wait = 0) => at.start({ ...told, wait });
           const started =
             left === 0
-              ? await this.#remotely(engine, owner, leaving, (at) => start(at), signal)
-              : await this.#waitingly(engine, owner, leaving, left, start, signal);
+              ? await this.#calls.make(engine, owner, leaving, (at) => start(at), signal)
+              : await this.#calls.waiting(engine, owner, leaving, left, start, signal);
           return await this.#withResult(engine, request, deadline, started);
         }
       } catch (error) {
@@ -430,10 +345,8 @@ class Routing {
     let failure: WovyrError | undefined;
     for (const member of others.slice(0, mostDelegates))
       try {
-        const delegate = this.#peers(engine, member).delegated(this.#tenant, member);
         const wait = Math.min(Math.max(0, deadline - clock.now()), longestWait);
-        const start = () => delegate.start({ ...request, wait });
-        const started = await this.#watched(engine, member, engine.placement.departure(member), start, signal);
+        const started = await this.#calls.instead(engine, member, (delegate) => delegate.start({ ...request, wait }), signal);
         return await this.#withResult(engine, asked, deadline, started);
       } catch (error) {
         if (!isOfNode(error)) throw error;
@@ -489,7 +402,7 @@ class Routing {
     if (owner === undefined) return Promise.all(requests.map(alone));
     let items: readonly BatchItem[];
     try {
-      items = await this.#remotely(engine, owner, engine.placement.departure(owner), (at) => at.startBatch(requests));
+      items = await this.#calls.make(engine, owner, engine.placement.departure(owner), (at) => at.startBatch(requests));
     } catch (error) {
       if (!isOfNode(error)) throw error;
       return Promise.all(requests.map(alone));
@@ -531,7 +444,7 @@ class Routing {
         else {
           const { owner } = place;
           const ask = (at: Operations, wait: number, signal: AbortSignal) => at.result(id, { ...which, wait, signal });
-          result = await this.#waitingly(engine, owner, this.#leftBy(engine, id, owner), left, ask, signal);
+          result = await this.#calls.waiting(engine, owner, this.#leftBy(engine, id, owner), left, ask, signal);
         }
       } catch (error) {
         signal?.throwIfAborted();
@@ -590,27 +503,7 @@ class Routing {
     }
     if (this.#forwarded) throw notOwner();
     const { owner } = place;
-    const left = this.#leftBy(engine, id, owner);
-    const ending = new AbortController();
-    const end = () => ending.abort();
-    options.signal?.addEventListener("abort", end, { once: true });
-    const unlisten = left.listen(end);
-    if (options.signal?.aborted === true) end();
-    engine.placement.forwarding += 1;
-    try {
-      yield* this.#peers(engine, owner)
-        .operations(this.#tenant, owner)
-        .stream(id, { ...options, signal: ending.signal });
-    } catch (error) {
-      if (!ending.signal.aborted) engine.placement.unanswered(owner, error);
-      if (left.over) throw new ApiError(`Node ${owner.node} does not own the run any more.`, { code: "UNREACHABLE" });
-      throw error;
-    } finally {
-      engine.placement.forwarding -= 1;
-      options.signal?.removeEventListener("abort", end);
-      unlisten();
-      ending.abort();
-    }
+    yield* this.#calls.follow(engine, owner, this.#leftBy(engine, id, owner), id, options);
   }
 
   /** What the store has of a run after a place. */
@@ -662,11 +555,6 @@ type Follow = { readonly runId?: string; readonly after?: { readonly runId: stri
 
 function which(runId: string | undefined, after: Follow["after"]): Follow {
   return { ...(runId !== undefined && { runId }), ...(after !== undefined && { after }) };
-}
-
-function noAnswerInTime({ node }: Member): ApiError {
-  const cause = new DOMException("no answer in time", "TimeoutError");
-  return new ApiError(`Node ${node} does not answer in time.`, { code: "UNREACHABLE", cause });
 }
 
 const same = (a: Place, b: Place): boolean =>

@@ -32,6 +32,19 @@ test("options of an orchestrator that nothing would work with", async () => {
     );
 });
 
+test("where nobody can listen, and where not everybody should", async () => {
+  const orchestrator = await createOrchestrator({ workflows: [], store: memoryStore() });
+  const wrong = (options: object, code: string, ...said: readonly RegExp[]) => refused(() => orchestrator.listen(options), code, ...said);
+  for (const port of ["8080", -1, 65_536, Number.NaN, null])
+    await wrong({ port }, "INVALID_OPTION", /^port of listen must be a whole number/);
+  for (const host of ["", 5, null]) await wrong({ host }, "INVALID_OPTION", /^host of listen must be an address/);
+  await wrong({ allowUnauthenticated: "no" }, "INVALID_OPTION", /^allowUnauthenticated of listen must be true or false/);
+  await wrong({ host: "0.0.0.0", port: 0 }, "INSECURE_LISTEN", /^Listening on 0\.0\.0\.0 would let anyone/);
+  // None of it was half done.
+  assert.match(await orchestrator.listen({ port: 0 }), /^http:\/\/127\.0\.0\.1:\d+$/);
+  await orchestrator.close();
+});
+
 test("options of stores, strategies and transactions", async () => {
   const url = "postgres://user@127.0.0.1:1/x";
   const wrong = (make: () => unknown, ...said: readonly RegExp[]) => refused(make, "INVALID_OPTION", ...said);
