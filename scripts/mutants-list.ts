@@ -42,6 +42,13 @@ const debounced = "packages/server/test/engine/debounce.test.ts";
 
 export const mutants: readonly Mutant[] = [
   {
+    name: "a refused turn of an instance that was dropped brings a second one of its run into memory",
+    file: "packages/server/src/engine/settlement.ts",
+    find: "if (wasDropped) void",
+    replace: "if (wasDropped && mail.length < 0) void",
+    tests: [simulated],
+  },
+  {
     name: "blocking runs: one that has not begun goes on after its start",
     file: "packages/server/src/engine/instance.ts",
     find: "if (place <= 0 || this.state.start !== undefined) return place;",
@@ -214,9 +221,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "drop the mailbox after an unknown outcome",
     file: "packages/server/src/engine/settlement.ts",
-    find: "    const mail = [...turn.mail, ...turn.held, ...instance.mailbox];\n    instance.mailbox = [];\n    this.#engine.table.remove(instance);\n    if (instance.create !== undefined) {\n      for (const item of mail) item.receipt?.refused(new StartRefused",
-    replace:
-      "    const mail: Mail[] = [];\n    instance.mailbox = [];\n    this.#engine.table.remove(instance);\n    if (instance.create !== undefined) {\n      for (const item of mail) item.receipt?.refused(new StartRefused",
+    find: "const mail = [...turn.mail, ...turn.held, ...instance.mailbox];\n    const wasDropped",
+    replace: "const mail: Mail[] = [];\n    const wasDropped",
     tests: [explored, engine],
   },
   {

@@ -82,8 +82,8 @@ export class OwnedShards {
       this.#recoveries += 1;
       dispatch.recovering();
       const before = this.#recovering.get(place) ?? Promise.resolve();
-      const recovery = Promise.all([before, strikesKnown])
-        .then(() => this.#recover(place, shards))
+      const recovery = before
+        .then(() => Promise.all([this.#recover(place, shards), strikesKnown]))
         .then(() => {
           this.#recoveries -= 1;
           if (this.#recoveries === 0 && !this.#engine.closing) dispatch.recovered();

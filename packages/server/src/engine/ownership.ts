@@ -240,17 +240,19 @@ export class Ownership {
   #plans({ shards }: Membership, dead: readonly string[]): readonly Plan[] {
     const { store, node } = this.#options;
     const living = this.members.all.filter((member) => !dead.includes(member.node));
+    // What the dead had is free with the next beat, which says that they are.
+    const left = shards.map(({ owner, ...row }) => (owner === undefined || dead.includes(owner) ? row : { ...row, owner }));
     return placesOf(store).map((place) => {
       const here = new Set(
         shardsAt(
           store,
           place,
-          shards.map(({ shard }) => shard),
+          left.map(({ shard }) => shard),
         ),
       );
       return spread(
         living.filter(({ absent }) => absent?.includes(place) !== true),
-        shards.filter(({ shard }) => here.has(shard)),
+        left.filter(({ shard }) => here.has(shard)),
         node,
       );
     });

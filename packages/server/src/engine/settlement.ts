@@ -295,6 +295,7 @@ export class Settlement {
   /** The store did not take the turn: what was made of it is void, its items are given to what is durable, as long as this node is its owner. */
   #refused(instance: Instance, turn: OpenTurn): void {
     const mail = [...turn.mail, ...turn.held, ...instance.mailbox];
+    const wasDropped = instance.phase === "dropped";
     instance.mailbox = [];
     this.#engine.table.remove(instance);
     if (instance.create !== undefined) {
@@ -302,11 +303,23 @@ export class Settlement {
       return;
     }
     const { revival, ownership } = this.#engine;
-    revival.hold(
-      instance.identity,
-      mail,
-      ownership.ascertain().then(() => () => this.#engine.unableToLoad),
-    );
+    const ascertained = ownership.ascertain();
+    if (wasDropped) void ascertained.then(() => this.#deliverAgain(instance.identity, mail));
+    else
+      revival.hold(
+        instance.identity,
+        mail,
+        ascertained.then(() => () => this.#engine.unableToLoad),
+      );
+  }
+
+  /** What came to nothing with an instance that was dropped while its turn was on its way: another one may be in memory by now. */
+  #deliverAgain(key: RunAddress, mail: readonly Mail[]): void {
+    const reason = this.#engine.unableToLoad;
+    for (const item of mail) {
+      if (reason === undefined) this.#engine.deliver(key, item);
+      else item.receipt?.refused(reason);
+    }
   }
 
   /** The store can never take the turn. What made it so is turned away; if that is nothing in particular, the run is parked. */

@@ -12,6 +12,7 @@ import assert from "node:assert/strict";
 import type { AnyWorkflow } from "@wovyr/sdk";
 import { defaultLimits, type Operations } from "@wovyr/sdk/internal";
 import {
+  type Beat,
   defaultAdmissionLimits,
   defaultJournalLimits,
   defaultPublicationRetention,
@@ -100,7 +101,8 @@ export class SimulatedNode {
       ...(release !== undefined && { release }),
       lease,
       publicationRetention: defaultPublicationRetention,
-      deadOwners: () => [],
+      deadOwners: (owners) =>
+        cluster.seesDead ? owners.filter((owner) => cluster.nodes.some((node) => node.name === owner && node.gone)) : [],
       turnBegan: (run, tail) => {
         this.#turnOf = run && { tenant: run.tenant, run: run.run, workflow: run.workflow, tail };
       },
@@ -220,6 +222,10 @@ export class Cluster {
   readonly workflows: readonly AnyWorkflow[];
   /** Of all calls of the store, this part fails: half of them without having been made, half of them after it. */
   flaky = 0;
+  /** Whether nodes can see that others are dead, as those of one machine can. */
+  seesDead = false;
+  /** How often each node has said that it lives. */
+  readonly beats = new Map<string, number>();
   readonly trespasses: string[] = [];
   readonly #databases: readonly StoreProvider[];
   readonly #owners = new Map<number, string | undefined>();
@@ -266,9 +272,12 @@ export class Cluster {
 
   /** Follows who owns what in the store, and who writes. */
   watch(place: number, name: string, args: readonly unknown[], answer: unknown): void {
-    if (name === "beat")
+    if (name === "beat") {
+      const { node } = args[0] as Beat;
+      this.beats.set(node, (this.beats.get(node) ?? 0) + 1);
       for (const { shard, owner } of (answer as Membership).shards)
         if (shard % this.#databases.length === place) this.#owners.set(shard, owner);
+    }
     if (name !== "commit") return;
     const { done } = answer as FlushOutcome;
     for (const { run, shard, node } of (args[0] as Flush).turns)
