@@ -223,7 +223,7 @@ test("H002 H003 limits are checked where they are given", () => {
     for (const value of [Number.NaN, Number.POSITIVE_INFINITY, -1, "abc", new Date(Number.NaN), {}, Number.MAX_SAFE_INTEGER, 1e21])
       assert.throws(() => activity("a", { timeout: { [name]: value as never } }, async () => 1), {
         code: "INVALID_DURATION",
-        message: new RegExp(`^timeout\\.${name}: `),
+        message: new RegExp(`^activity a: timeout\\.${name}: `),
       });
   assert.throws(() => activity("a", { timeout: { heartBeat: 1 } as never }, async () => 1), { code: "INVALID_OPTION" });
 });
