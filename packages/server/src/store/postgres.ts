@@ -122,7 +122,7 @@ function oneDatabase(url: string, options: PostgresStoreOptions): StoreProvider 
           else log.warn(`Postgres at ${place} cannot be reached, connecting is tried again for ever: ${failure.message}`);
         },
       });
-      // So that the first read finds a connection.
+      // So that the first read finds a connection; why there is none is told by what needs one.
       driver.query("read", "select 1", []).catch(() => {});
       try {
         await migrate(driver, await readMigrations());

@@ -49,17 +49,7 @@ async function started(nodes: number): Promise<Cluster> {
   return cluster;
 }
 
-async function answered<T>(cluster: Cluster, call: Promise<T>): Promise<T> {
-  let over = false;
-  const end = () => {
-    over = true;
-  };
-  call.then(end, end);
-  await cluster.until("it is answered", () => over);
-  return call;
-}
-
-const ask = <T>(cluster: Cluster, id: string, call: (operations: Operations) => Promise<T>) => answered(cluster, cluster.ask(id, call));
+const ask = <T>(cluster: Cluster, id: string, call: (operations: Operations) => Promise<T>) => cluster.answered(cluster.ask(id, call));
 
 const start = (cluster: Cluster, workflow: string, id: string, input?: unknown) =>
   ask(cluster, id, (operations) => operations.start({ workflow, id, input, idempotencyKey: id }));
@@ -110,7 +100,7 @@ test("a database that is away stops its own runs and no others; what was said to
       [],
     );
   const refused = cluster.nodes[0]?.operations.start({ workflow: "leaf", id: idIn(1, "refused"), input: "refused" });
-  await assert.rejects(answered(cluster, refused as Promise<unknown>), { code: "STORE_UNAVAILABLE", message: /memory 2/ });
+  await assert.rejects(cluster.answered(refused as Promise<unknown>), { code: "STORE_UNAVAILABLE", message: /memory 2/ });
   const next = idIn(0, "next");
   await start(cluster, "leaf", next, "next");
   assert.equal(await output(cluster, next), "next");
@@ -151,7 +141,7 @@ test("what a turn says to another database is found by the next owner when its n
   await cluster.until("a message is on its way", () => first.frozen, 20_000);
   first.crash();
   cluster.join();
-  await answered(cluster, began);
+  await cluster.answered(began);
   assert.deepEqual(
     await output(cluster, id),
     Array.from({ length: 4 }, (_, n) => `${id} ${n}`),
@@ -180,7 +170,7 @@ test("publications reach runs of all databases once each, in their order, howeve
   await cluster.advance(1_000);
   const [node, another] = cluster.nodes;
   const publish = (from: typeof node, n: number) =>
-    answered(cluster, from?.operations.publish("told", n, { key: "k", idempotencyKey: `p-${n}` }) as Promise<{ delivered: number }>);
+    cluster.answered(from?.operations.publish("told", n, { key: "k", idempotencyKey: `p-${n}` }) as Promise<{ delivered: number }>);
   assert.equal((await publish(node, 1)).delivered, 2);
   // The one that does not decide on the tenant's publications.
   const home = (await cluster.opened()).databases?.homeOf("default");
@@ -203,13 +193,13 @@ test("a start with a key is one start, also without an id, from whichever node, 
   const runs = new Set<string>();
   for (let n = 0; n < 8; n += 1)
     for (const operations of [one, two]) {
-      const begun = await answered(cluster, operations.start({ ...request, idempotencyKey: `key-${n}` }));
+      const begun = await cluster.answered(operations.start({ ...request, idempotencyKey: `key-${n}` }));
       runs.add(`${n} ${begun.runId}`);
     }
   assert.equal(runs.size, 8);
-  await answered(cluster, one.start({ ...request, id: idIn(0, "first"), idempotencyKey: "used" }));
+  await cluster.answered(one.start({ ...request, id: idIn(0, "first"), idempotencyKey: "used" }));
   const misused = one.start({ ...request, id: idIn(1, "second"), idempotencyKey: "used" });
-  await assert.rejects(answered(cluster, misused), { code: "IDEMPOTENCY_CONFLICT" });
+  await assert.rejects(cluster.answered(misused), { code: "IDEMPOTENCY_CONFLICT" });
   await cluster.advance(5_000);
   await nothingIsLeft(cluster);
 });

@@ -23,14 +23,9 @@ async function oneAndAnother(context: { after(f: () => void): void }, worker: An
   context.after(() => cluster.crashAll());
   const first = cluster.join();
   await cluster.until("the first owns all", () => cluster.shares()[0] === 32);
-  const started = Promise.all(
-    ids.map((id) => cluster.ask(id, (operations) => operations.start({ workflow: worker.name, id, input: undefined, idempotencyKey: id }))),
-  );
-  let over = false;
-  void started.then(() => {
-    over = true;
-  });
-  await cluster.until("all are started", () => over);
+  const start = (id: string) =>
+    cluster.ask(id, (operations) => operations.start({ workflow: worker.name, id, input: undefined, idempotencyKey: id }));
+  await cluster.answered(Promise.all(ids.map(start)));
   const second = cluster.join();
   return { cluster, first, second };
 }

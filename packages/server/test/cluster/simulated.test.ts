@@ -115,23 +115,14 @@ test("H063 what a node had sent when it froze, and arrives after its shards were
     const cluster = new Cluster([waits], seed);
     const first = cluster.join();
     await cluster.until("the first owns all", () => cluster.shares()[0] === 32);
-    const ask = async <T>(call: Promise<T>) => {
-      let over = false;
-      const end = () => {
-        over = true;
-      };
-      call.then(end, end);
-      await cluster.until("it is answered", () => over);
-      return call;
-    };
-    await ask(first.operations.start({ workflow: "waits", id: "w", input: undefined }));
+    await cluster.answered(first.operations.start({ workflow: "waits", id: "w", input: undefined }));
     first.freezeAt = "commit";
     const sent = first.operations.sendEvent("w", "go", { n: 1 }, { idempotencyKey: "one" });
     await cluster.until("it froze", () => first.frozen);
     const second = cluster.join();
     await cluster.until("the second owns all", () => second.engine?.ownership.shards.length === 32);
     first.thaw();
-    const answer = await ask(
+    const answer = await cluster.answered(
       sent.then(
         () => "taken",
         ({ code }) => String(code),
@@ -143,8 +134,8 @@ test("H063 what a node had sent when it froze, and arrives after its shards were
     const [before] = await histories(cluster);
     assert.equal(before?.facts.filter(({ type }) => type === "EventReceived").length, answer === "taken" ? 1 : 0);
     if (answer !== "taken")
-      await ask(cluster.ask("w", (operations) => operations.sendEvent("w", "go", { n: 2 }, { idempotencyKey: "two" })));
-    assert.equal(await ask(result(cluster, "w")), answer === "taken" ? 1 : 2);
+      await cluster.answered(cluster.ask("w", (operations) => operations.sendEvent("w", "go", { n: 2 }, { idempotencyKey: "two" })));
+    assert.equal(await cluster.answered(result(cluster, "w")), answer === "taken" ? 1 : 2);
     cluster.crashAll();
   }
   assert.deepEqual([...answers].sort(), ["NOT_OWNER", "taken"], "both were seen");

@@ -346,6 +346,17 @@ export class Cluster {
     }
   }
 
+  /** Advances until a call is answered, and answers like it. */
+  async answered<T>(call: Promise<T>): Promise<T> {
+    let over = false;
+    const end = () => {
+      over = true;
+    };
+    call.then(end, end);
+    await this.until("it is answered", () => over);
+    return call;
+  }
+
   async #settle(): Promise<void> {
     for (let still = 0; still < 3; ) {
       await new Promise<void>((resolve) => setImmediate(resolve));
