@@ -84,6 +84,13 @@ export const mutants: readonly Mutant[] = [
     tests: [blocking],
   },
   {
+    name: "blocking runs: what is on its way into the inbox counts as lost",
+    file: "packages/server/src/engine/attempts.ts",
+    find: "return revival.expects(run, outcome) || heldMail.isSecuring(run, outcome);",
+    replace: "return revival.expects(run, outcome) || heldMail === undefined;",
+    tests: [blocking],
+  },
+  {
     name: "permits outlive the lease of their node: what was frozen goes on with them",
     file: "packages/server/src/engine/limits/limits.ts",
     find: "if (lane.inUse.size === 0 || lane.validUntil > now) continue;",

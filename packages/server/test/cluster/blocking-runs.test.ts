@@ -150,6 +150,29 @@ test("H043 a run that had not begun when it was parked goes on when its start co
   cluster.crashAll();
 });
 
+test("H043 an outcome that is on its way into the inbox is not lost when its run is loaded meanwhile", async () => {
+  const service = new Service(1, "post");
+  const { cluster } = service;
+  service.join();
+  await service.start("blocking", "bad", "later");
+  while (service.ends === 0) await service.run(1_000);
+  service.mended = true;
+  const [row] = await (await cluster.opened()).listInstances("default", {}, { limit: 1 });
+  assert.ok(row);
+  let loads = 0;
+  await cluster.advance(30_000, () => {
+    const engine = cluster.nodes[0]?.engine;
+    if (loads > 0 || engine?.heldMail.isSecuring(row.run, "outcome:0:1") !== true) return;
+    loads += 1;
+    engine.table.evictIdle();
+    void engine.revival.load(row);
+  });
+  assert.equal(loads, 1);
+  assert.deepEqual(await service.result("bad"), { status: "Completed", output: 2 });
+  assert.equal(service.executions, 2, "once for the node that ended, once for the next");
+  cluster.crashAll();
+});
+
 test("H043 what goes on blocking is tried again once by each process that begins, and not before it has waited twice as long as the last time", async () => {
   const service = new Service(3);
   const { cluster } = service;
